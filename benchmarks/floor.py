@@ -1,4 +1,5 @@
-"""What the running recorder costs without stacks, by source: `scripts/bench recorder floor`.
+"""What the running recorder costs without stacks, by source: `scripts/bench recorder floor`; and
+before and after a change, in turns: `scripts/bench floor TREE`, a checkout with its own .venv.
 
 Under load others' work empties the caches between two ticks, so that the same code costs several
 times what `tick` measures. The whole is measured from outside, on a recorder as it is; the parts in
@@ -8,6 +9,7 @@ another run, with a clock around each of them.
 import json
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +18,9 @@ from typing import Any
 from loads import mixed
 from measured_child import MeasuredChild
 
-HEAD = ["part", "times a second", "CPU µs each", "CPU µs a second"]
+HEAD = ["part", "times per second", "CPU µs each", "CPU µs per second"]
 ROUNDS, WARM_S, WINDOW_S = 3, 6, 25
+TURNS = 4
 _LOOP, _DISK = "the loop itself", "thread of the disk: encode, write, sync"
 
 
@@ -44,17 +47,45 @@ def floor_rows(work: Path) -> list[list[str]]:
     ]
 
 
+def compare(work: Path, tree: Path, turns: int) -> list[list[str]]:
+    """Both at the same time under the same load: what disturbs one disturbs the other."""
+    trees = {"before": tree, "after": Path(__file__).parents[1]}
+    found: dict[str, list[float]] = {name: [] for name in trees}
+    for turn in range(turns):
+        with mixed(WARM_S + WINDOW_S + 3):
+            time.sleep(1)
+            children = {
+                name: _start(work / f"{name}-{turn}", "", place) for name, place in trees.items()
+            }
+            time.sleep(WARM_S)
+            started = {name: _process_cpu_ns(child.pid) for name, child in children.items()}
+            time.sleep(WINDOW_S)
+            for name, child in children.items():
+                spent_ns = _process_cpu_ns(child.pid) - started[name]
+                found[name].append(spent_ns / 1e3 / WINDOW_S)
+            for child in children.values():
+                child.finish()
+    return [
+        [name, f"{statistics.median(costs):.0f}", ", ".join(f"{cost:.0f}" for cost in costs)]
+        for name, costs in found.items()
+    ]
+
+
+def _start(directory: Path, parts: str, tree: Path | None = None) -> MeasuredChild:
+    options = ["record", "--dir", str(directory), "--json", "--free-floor", "0"]
+    here = str(Path(__file__).parent)
+    start = f"import sys; sys.path.insert(0, {here!r}); import floor; floor.record_without_stacks()"
+    python = str(tree / ".venv/bin/python") if tree else sys.executable
+    environment = {"PYTHONPATH": str(tree / "src")} if tree else {}
+    return MeasuredChild(
+        [python, "-c", start, parts, *options], directory.with_suffix(".log"), environment
+    )
+
+
 def _cpu_us_a_second(directory: Path, parts: Path | None = None) -> float:
     with mixed(WARM_S + WINDOW_S + 3):
         time.sleep(1)
-        options = ["record", "--dir", str(directory), "--json", "--free-floor", "0"]
-        start = (
-            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import floor;"
-            " floor.record_without_stacks()"
-        )
-        child = MeasuredChild(
-            [sys.executable, "-c", start, str(parts or ""), *options], directory.with_suffix(".log")
-        )
+        child = _start(directory, str(parts or ""))
         time.sleep(WARM_S)
         cpu_ns, started = _process_cpu_ns(child.pid), time.monotonic()
         time.sleep(WINDOW_S)
@@ -105,6 +136,14 @@ class _Parts:
         path.write_text(json.dumps(parts))
 
 
+def _no_sampler(settings: Any, _cores: object) -> Any:
+    from necroscope.recorder.node_sources import NodeSources
+    from necroscope.recorder.own_cost import OwnCost
+
+    own_cost = OwnCost(settings.hz, settings.budget_ratio)
+    return NodeSources([own_cost], own_cost, None, [])
+
+
 def record_without_stacks() -> None:
     """`necroscope` with the words behind the first, which is the file to write the parts to, or
     empty.
@@ -115,7 +154,7 @@ def record_without_stacks() -> None:
     from necroscope.recorder.recorder import Recorder
 
     _, parts_file, *options = sys.argv
-    node_sources._open_sampler = lambda *_: None  # type: ignore[assignment]  # noqa: SLF001
+    node_sources._open_sampler = _no_sampler  # type: ignore[assignment]  # noqa: SLF001
     parts = _Parts()
     if parts_file:
         parts.wrap(Recorder, "_read", lambda _recorder, source, *_: str(source.name))
@@ -127,3 +166,14 @@ def record_without_stacks() -> None:
     finally:
         if parts_file:
             parts.write(Path(parts_file))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as work:
+        rows = compare(Path(work), Path(sys.argv[1]).absolute(), TURNS)
+    for row in [["without stacks", "CPU µs per second, median", "all turns"], *rows]:
+        print("| " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    main()

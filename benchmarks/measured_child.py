@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,15 +27,24 @@ class Cost:
 class MeasuredChild:
     """Started at once; `finish` ends it by a signal (or waits) and returns its cost."""
 
-    def __init__(self, command: list[str], log: Path | None = None) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._log = open(log, "wb") if log else None  # noqa: SIM115 - closed in finish
         output = self._log or subprocess.DEVNULL
         # As installed: byte code is kept, whatever the developer's shell says.
-        environment = {
+        kept = {
             name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
         }
         self._child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=kept | dict(environment or {}),
         )
         self.pid = self._child.pid
         self._peak = self._tree = self._last = self._shared_once = 0
@@ -50,6 +60,8 @@ class MeasuredChild:
         return (own[0] + own[1]) / ticks + living / ticks
 
     def finish(self, number: int | None = signal.SIGTERM, timeout_s: float = 120) -> Cost:
+        if self._child.poll() is not None:
+            raise SystemExit(f"error: {self._child.args} ended too early; see its log")
         if number is not None:
             self._child.send_signal(number)
         deadline = time.monotonic() + timeout_s

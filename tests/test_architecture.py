@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "perf_abi": FOUNDATION,
     "symbols": FOUNDATION | {"native", "perf_abi"},
     "profile": FOUNDATION | {"native", "perf_abi", "symbols"},
-    "sources": FOUNDATION | {"perf_abi", "symbols", "profile"},
+    "sources": FOUNDATION | {"native", "perf_abi", "symbols", "profile"},
     "segment": FOUNDATION,
     "recorder": FOUNDATION | {"perf_abi", "symbols", "sources", "segment"},
     "stacks": {"errors", "model"},

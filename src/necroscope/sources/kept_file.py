@@ -60,6 +60,11 @@ class KeptFile:
         self.path = path
         self._fd = -1
 
+    @property
+    def descriptor(self) -> int:
+        """-1 while it is not open; another one after a read that failed."""
+        return self._fd
+
     def read(self, longest_record_bytes: int = _LEAST_PAGE_BYTES) -> bytes:
         """The whole file, in as many calls as it takes.
 

@@ -176,6 +176,7 @@ void run_program(struct input *input);
 void run_tenants(struct input *input);
 void run_symbols(struct input *input);
 void run_kallsyms(struct input *input);
+void run_numbers(struct input *input);
 int run_input(const uint8_t *bytes, size_t size);
 
 #endif

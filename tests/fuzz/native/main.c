@@ -23,6 +23,7 @@ int run_input(const uint8_t *bytes, size_t size) {
   allocations_left = UINT64_MAX;
   uint8_t choice = byte(&input);
   if (choice % 4 == 3) run_tenants(&input);
+  else if (choice > 250) run_numbers(&input);
   else if (choice > 225) run_kallsyms(&input);
   else if (choice > 180) run_symbols(&input);
   else run_program(&input);

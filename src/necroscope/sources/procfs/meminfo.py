@@ -34,11 +34,15 @@ class Meminfo:
     """Parses one kernel's /proc/meminfo again and again: it remembers where the names stand."""
 
     def __init__(self) -> None:
-        self._numbers = NamedNumbers((*_NAMES.values(), "SwapFree:"))
+        self.numbers = NamedNumbers((*_NAMES.values(), "SwapFree:"))
 
     def parse(self, data: bytes) -> list[int | None]:
         """The values of COLUMNS, None where this kernel does not tell."""
-        *values, swap_free = [kb and kb * _BYTES_PER_KB for kb in self._numbers.parse(data)]
+        return self.columns(self.numbers.parse(data))
+
+    def columns(self, numbers: list[int | None]) -> list[int | None]:
+        """The values of COLUMNS, given the numbers of all names."""
+        *values, swap_free = [kb and kb * _BYTES_PER_KB for kb in numbers]
         swap_total = values[_SWAP_USED]
         values[_SWAP_USED] = (
             None if swap_total is None or swap_free is None else swap_total - swap_free

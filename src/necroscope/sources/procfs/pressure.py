@@ -13,6 +13,7 @@ from necroscope.errors import SourceUnavailable
 from necroscope.model.reading import Gap, Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_US
 from necroscope.sources.kept_file import KeptFile
+from necroscope.sources.kept_numbers import KeptNumbers
 
 _LINE: Final = re.compile(rb"(\w+) .*total=(\d+)\n")
 _RESOURCES: Final = ("cpu", "memory", "io")
@@ -28,23 +29,29 @@ def parse(data: bytes) -> Totals:
 
 
 class _Resource:
-    """The totals of one file, which stays as it is for minutes while nothing stalls for its
-    resource.
-    """
+    """The totals of one file."""
 
     def __init__(self, path: Path) -> None:
         self.file = KeptFile(path)
-        self._data = b""
-        self._totals: Totals = None, None
+        self._numbers = KeptNumbers(self.file)
+        self._kinds: list[bytes] = []
 
     def read(self) -> Totals:
-        return self.file.parse(self._parse, record=True)
+        if not self._numbers.take():
+            return self.file.parse(self._parse, record=True)
+        totals_us = dict(zip(self._kinds, self._numbers.values, strict=True))
+        some_us, full_us = totals_us.get(b"some"), totals_us.get(b"full")
+        return (
+            None if some_us is None else some_us * NS_PER_US,
+            None if full_us is None else full_us * NS_PER_US,
+        )
 
     def _parse(self, data: bytes) -> Totals:
-        if data != self._data or not data:
-            self._totals = parse(data)
-            self._data = data
-        return self._totals
+        totals = parse(data)
+        words = data.replace(b"=", b" ").split()
+        self._numbers.learn(data, [at for at, word in enumerate(words, 1) if word == b"total"])
+        self._kinds = [line.partition(b" ")[0] for line in data.splitlines()]
+        return totals
 
 
 class Pressure(Source):

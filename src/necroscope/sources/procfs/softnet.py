@@ -13,13 +13,17 @@ from typing import Final
 
 from necroscope.model.reading import Gap, Moment, Reading, Row, Rows, Source
 from necroscope.sources.kept_file import KeptFile
-from necroscope.sources.procfs.counters import increases_32_bit
+from necroscope.sources.kept_numbers import KeptNumbers
+from necroscope.sources.procfs.counters import increases_32_bit, rises_32_bit
 from necroscope.sources.sysfs.cpus import OnlineCpus
 
 _OLDEST_WIDTH: Final = 11
 _BACKLOG: Final = 11
 _CPU: Final = 12
 _LONGEST_LINE_BYTES: Final = 256
+_COUNTERS: Final = (0, 1, 2, 9, 10)
+# Of a line that has all of them.
+_TAKEN: Final = (*_COUNTERS, _BACKLOG, _CPU)
 
 
 # One core's five counters, and the backlog's length now (None before 5.10).
@@ -55,18 +59,26 @@ class SoftnetStat(Source):
         of_init = root / "proc/1/net/softnet_stat"
         self._file = KeptFile(of_init if of_init.exists() else root / "proc/net/softnet_stat")
         self._online = OnlineCpus(root)
-        self._data = b""
-        self._is_numbered = False
-        self._before: dict[int, Softnet] = {}
+        self._numbers = KeptNumbers(self._file, base=16, longest_record_bytes=_LONGEST_LINE_BYTES)
+        # None: they are in `_numbers`.
+        self._before: dict[int, Softnet] | None = {}
         self._read_at: Moment | None = None
 
     def read(self, now: Moment) -> Reading:
+        elapsed_ns = now.monotonic_ns - (self._read_at or now).monotonic_ns
+        if self._numbers.take():
+            self._before, self._read_at = None, now
+            return Reading({"softnet": self._risen(now.time_ns, elapsed_ns)})
+        before = self._last_lines()
         lines = self._file.parse(self._parse, longest_record_bytes=_LONGEST_LINE_BYTES)
         reading = Reading()
         if self._read_at is not None:
-            reading.rows["softnet"] = self._rows(
-                lines, now, now.monotonic_ns - self._read_at.monotonic_ns
-            )
+            rows = [
+                _row(now.time_ns, cpu, elapsed_ns, counters, before[cpu][0], backlog)
+                for cpu, (counters, backlog) in lines.items()
+                if cpu in before
+            ]
+            reading.rows["softnet"] = [row for row in rows if row is not None]
         elif any(backlog is None for _counters, backlog in lines.values()):
             reading.gaps.append(
                 Gap(
@@ -84,23 +96,42 @@ class SoftnetStat(Source):
         self._online.close()
 
     def _parse(self, data: bytes) -> dict[int, Softnet]:
-        """The same bytes are the same lines; and only kernels that do not number them need to know
-        who is online.
-        """
-        if data == self._data and self._is_numbered:
-            return self._before
-        lines = parse(data, None if self._is_numbered else self._online.read())
-        self._data, self._is_numbered = (
-            data,
-            all(backlog is not None for _counters, backlog in lines.values()),
-        )
+        lines = parse(data, self._online.read())
+        width = len(data.partition(b"\n")[0].split())
+        if width > _CPU:
+            self._numbers.learn(
+                data, [line * width + place for line in range(len(lines)) for place in _TAKEN]
+            )
         return lines
 
-    def _rows(self, lines: dict[int, Softnet], now: Moment, elapsed_ns: int) -> Rows:
-        rows = (self._row(cpu, line, now.time_ns, elapsed_ns) for cpu, line in lines.items())
-        return [row for row in rows if row is not None]
+    def _last_lines(self) -> dict[int, Softnet]:
+        if self._before is not None:
+            return self._before
+        numbers, count = self._numbers.values, len(_TAKEN)
+        lines = (numbers[at : at + count] for at in range(0, len(numbers), count))
+        return {cpu: (tuple(counters), backlog) for *counters, backlog, cpu in lines}
 
-    def _row(self, cpu: int, line: Softnet, time_ns: int, elapsed_ns: int) -> Row | None:
-        before = self._before.get(cpu)
-        rises = None if before is None else increases_32_bit(line[0], before[0], elapsed_ns)
-        return None if rises is None else (time_ns, cpu, elapsed_ns, *rises, line[1])
+    def _risen(self, time_ns: int, elapsed_ns: int) -> Rows:
+        """As long as each core has its line. One that came for another that went is compared with
+        nothing.
+        """
+        values, rises = self._numbers.values, self._numbers.rises
+        rows: Rows = []
+        for at in range(0, len(values), len(_TAKEN)):
+            end = at + len(_COUNTERS)
+            risen = rises_32_bit(rises[at:end], elapsed_ns) if not rises[end + 1] else None
+            if risen is not None:
+                rows.append((time_ns, values[end + 1], elapsed_ns, *risen, values[end]))
+        return rows
+
+
+def _row(
+    time_ns: int,
+    cpu: int,
+    elapsed_ns: int,
+    counters: Sequence[int],
+    before: Sequence[int],
+    backlog: int | None,
+) -> Row | None:
+    rises = increases_32_bit(counters, before, elapsed_ns)
+    return None if rises is None else (time_ns, cpu, elapsed_ns, *rises, backlog)

@@ -33,11 +33,14 @@ class Vmstat:
 
     def __init__(self) -> None:
         parts = tuple(part for parts in _SUMS.values() for part in parts)
-        self._numbers = NamedNumbers((*COLUMNS, *parts))
+        self.numbers = NamedNumbers((*COLUMNS, *parts))
 
     def parse(self, data: bytes) -> list[int | None]:
         """The values of COLUMNS since boot, None where this kernel does not count them."""
-        values = self._numbers.parse(data)
+        return self.columns(self.numbers.parse(data))
+
+    def columns(self, values: list[int | None]) -> list[int | None]:
+        """Those of COLUMNS, or their rises, given the numbers of all names."""
         at = len(COLUMNS)
         for column, parts in _SUM_PLACES:
             present = [value for value in values[at : at + parts] if value is not None]
