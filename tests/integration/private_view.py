@@ -7,13 +7,15 @@ For `preexec_fn` of a child: nothing here may be called in the test's own proces
 import ctypes
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import necroscope
+from necroscope.model import capabilities
 
 CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39
 NOBODY = 65534
-_PR_CAPBSET_DROP = 24
+_PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 8, 24
 _CLONE_NEWNS = 0x00020000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 4096, 16384, 1 << 18
 _MNT_DETACH = 2
@@ -54,21 +56,25 @@ def unmount(target: Path) -> None:
         pass
 
 
-def drop_capabilities(*capabilities: int) -> None:
+def drop_capabilities(*dropped: int) -> None:
     """Root gets at exec what the bounding set holds."""
-    for capability in capabilities:
+    for capability in dropped:
         _check(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl PR_CAPBSET_DROP")
 
 
-def become_nobody(stage: Path) -> None:
+def become_nobody(stage: Path, keeps: Sequence[int] = ()) -> None:
     """`stage` is an empty directory of the test's. The interpreter and this package are made
-    reachable where only root may go.
+    reachable where only root may go. `keeps` are capabilities, as systemd's AmbientCapabilities.
     """
     own_mounts()
     _open_up([Path(sys.base_prefix), Path(sys.prefix), Path(necroscope.__file__).parents[1]], stage)
     os.setgroups([])
     os.setgid(NOBODY)
+    _check(_libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "prctl PR_SET_KEEPCAPS")
     os.setuid(NOBODY)
+    kept = sum(1 << capability for capability in keeps)
+    capabilities._set([kept, kept, kept])
+    capabilities.hand_on()
 
 
 def _open_up(needed: list[Path], stage: Path) -> None:

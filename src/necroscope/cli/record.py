@@ -32,6 +32,7 @@ from necroscope.model.units import (
     format_share,
     parse_duration_ns,
 )
+from necroscope.recorder.close_sight import give_up_close_sight
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
@@ -49,6 +50,7 @@ from necroscope.segment.recording import (
 )
 from necroscope.settings import Settings
 from necroscope.sources.perf.log_clock import LogClock
+from necroscope.symbols.broker import ENDED, Broker
 
 # The analysis of a bad hour may take minutes behind everything else that runs.
 _SILENT_S: Final = 900.0
@@ -105,14 +107,22 @@ def command(
     make_directory(directory)
     with RecordingLock(directory):
         write_identity(directory, identity)
+        # First of all, because the lookup process takes over what it finds: on a starving node its
+        # answers must come in time.
+        _claim_priority()
         clock = LogClock()
         line = _LiveLine(quiet=quiet)
+        broker = _give_up_close_sight(settings, line)
         until_ns = None if limit_ns is None else time.monotonic_ns() + limit_ns
         is_over = False
         while not is_over:
             left_ns = None if until_ns is None else max(0, until_ns - time.monotonic_ns())
-            status, disk, is_over = _record(settings, directory, identity, clock, left_ns, line)
+            status, disk, is_over = _record(
+                settings, directory, identity, clock, left_ns, line, broker
+            )
         clock.close()
+        if broker is not None:
+            broker.close()
     _report(directory, status, disk, as_json=as_json)
 
 
@@ -132,14 +142,12 @@ def _record(
     clock: LogClock,
     limit_ns: int | None,
     line: "_LiveLine",
+    broker: Broker | None,
 ) -> tuple[Status, Disk, bool]:
     """One epoch: until the end, or until the timeline has long been ahead of the clock."""
-    # First of all, because the lookup process takes over what it finds: on a starving node its
-    # answers must come in time.
-    _claim_priority()
     reading = clock.read()
     time_line = TimeLine.starting_at(reading)
-    sources = open_sources(settings, clock, time_line, identity.labels)
+    sources = open_sources(settings, clock, time_line, identity.labels, broker)
     cpus = os.cpu_count() or 1
 
     def header(segment: str, start_ns: int) -> SegmentHeader:
@@ -159,7 +167,8 @@ def _record(
 
     def look(status: Status, notices: list[str]) -> None:
         supervision.tell()
-        line.tell_new(recorder.notices())
+        ended = [ENDED] if broker is not None and broker.has_ended else []
+        line.tell_new([*recorder.notices(), *ended])
         line.tell([*notices, *(one for child in (*verdicts, *push) for one in child.tend())])
         for child in verdicts:
             requested.keep(child.output())
@@ -173,6 +182,14 @@ def _record(
     line.tell([*disk.take_notices(), *(one for child in (*verdicts, *push) for one in child.end())])
     is_epoch_over = sources.clocks is not None and sources.clocks.is_epoch_over
     return recorder.status, disk, bool(signals) or not is_epoch_over
+
+
+def _give_up_close_sight(settings: Settings, line: "_LiveLine") -> Broker | None:
+    try:
+        return give_up_close_sight(settings)
+    except OSError as error:
+        line.tell([f"the recorder keeps CAP_SYS_PTRACE: {error.strerror}"])
+        return None
 
 
 def _outlets(

@@ -9,16 +9,48 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import IO, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 _PIECE_BYTES: Final = 1 << 16
 # For a child that was killed and is not stuck in the kernel.
 _DEATH_S: Final = 1.0
 
 
+class Process(Protocol):
+    """What is needed of subprocess.Popen."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+    def kill(self) -> None: ...
+
+
+# Takes the words of a command and the options of subprocess.Popen.
+Start = Callable[..., Process]
+
+
+def start_process(command: Sequence[str], **options: Any) -> Process:
+    """With all that we have ourselves."""
+    return subprocess.Popen(command, **options)
+
+
 class Child:
     """Started at once; OSError if that fails. Its pipes never block, and a ^C on the terminal does
-    not reach it. It is late when it runs longer than `deadline_s`.
+    not reach it. It is late when it runs longer than `deadline_s`. `start` makes the process, by
+    default as a child that has what we have.
     """
 
     def __init__(
@@ -30,12 +62,14 @@ class Child:
         stderr: bool = False,
         deadline_s: float = float("inf"),
         directory: str | None = None,
+        pass_fds: Sequence[int] = (),
         clock: Callable[[], float] = time.monotonic,
+        start: Start = start_process,
     ) -> None:
         ends = [
             subprocess.PIPE if piped else subprocess.DEVNULL for piped in (stdin, stdout, stderr)
         ]
-        self._process = subprocess.Popen(
+        self._process = start(
             command,
             bufsize=0,
             stdin=ends[0],
@@ -43,6 +77,7 @@ class Child:
             stderr=ends[2],
             cwd=directory,
             process_group=0,
+            pass_fds=pass_fds,
         )
         self._clock = clock
         self._late_s = clock() + deadline_s

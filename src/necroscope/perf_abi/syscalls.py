@@ -10,8 +10,8 @@ import platform
 from typing import Final
 
 _NUMBERS: Final = {
-    "x86_64": {"perf_event_open": 298, "bpf": 321},
-    "aarch64": {"perf_event_open": 241, "bpf": 280},
+    "x86_64": {"perf_event_open": 298, "bpf": 321, "clone": 56},
+    "aarch64": {"perf_event_open": 241, "bpf": 280, "clone": 220},
 }
 # Since 5.1 new calls have one number on all architectures.
 _COMMON_NUMBERS: Final = {"fsopen": 430, "fsconfig": 431, "fsmount": 432, "openat2": 437}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.child import start_process
 from necroscope.model.clocks import TimeLine
 from necroscope.model.reading import Source, Trouble
 from necroscope.model.units import NS_PER_S
@@ -38,6 +39,7 @@ from necroscope.sources.ray.ray import Ray
 from necroscope.sources.sysfs import cpus
 from necroscope.sources.sysfs.nics import Nics
 from necroscope.sources.systemd.units import Units
+from necroscope.symbols.broker import Broker
 from necroscope.symbols.lookup import Lookup
 
 _LEDGER_TABLE = ("cgroup_ledger",)
@@ -57,16 +59,25 @@ class NodeSources:
     name_function: Callable[[int], str | None] = lambda _: None
 
     clocks: ClockWatch | None = None
+    lookup: Lookup | None = None
 
     def close(self) -> None:
         for source in self.sources:
             source.close()
+        if self.lookup is not None:
+            self.lookup.close()
 
 
 def open_sources(
-    settings: Settings, clock: Clock, time_line: TimeLine, labels: Mapping[str, str] | None = None
+    settings: Settings,
+    clock: Clock,
+    time_line: TimeLine,
+    labels: Mapping[str, str] | None = None,
+    broker: Broker | None = None,
 ) -> NodeSources:
-    """`labels` are those the node was given; they are facts like the others."""
+    """`labels` are those the node was given; they are facts like the others. `broker` has
+    CAP_SYS_PTRACE, if this process has given it up.
+    """
     root = settings.host_root
     _allow_descriptors()
     cores = Cores(root)
@@ -83,7 +94,8 @@ def open_sources(
         Nics(root),
         Cgroups(root),
     ]
-    opened = _open_sampler(settings, cores)
+    lookup = Lookup(root, start=broker.start if broker else start_process)
+    opened = _open_sampler(settings, cores, lookup, broker)
     if settings.waits_ns:
         ticked.append(Waits(root, possible, settings.waits_ns, opened.name_function))
     for source in ticked:
@@ -91,14 +103,14 @@ def open_sources(
             source.period_s = settings.tick_ns / NS_PER_S
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
-    services = _service_sources(settings, time_line, labels or {})
-    opened.clocks = ClockWatch(clock, time_line)
+    services = _service_sources(settings, time_line, labels or {}, broker)
+    opened.clocks, opened.lookup = ClockWatch(clock, time_line), lookup
     opened.sources += [*ticked, *services, kernel_log, opened.clocks]
     return opened
 
 
 def _service_sources(
-    settings: Settings, time_line: TimeLine, labels: Mapping[str, str]
+    settings: Settings, time_line: TimeLine, labels: Mapping[str, str], broker: Broker | None
 ) -> list[Source]:
     """What the node's own daemons and files tell; each can be switched off."""
     root = settings.host_root
@@ -110,16 +122,24 @@ def _service_sources(
     if settings.facts_ns:
         sources.append(
             Facts(
-                root, settings.facts_ns, labels, is_metadata_asked=settings.is_cloud_metadata_asked
+                root,
+                settings.facts_ns,
+                labels,
+                is_metadata_asked=settings.is_cloud_metadata_asked,
+                start=broker.start if broker else start_process,
             )
         )
     if settings.ray_root:
         dashboard = Dashboard(settings.ray_dashboard) if settings.ray_dashboard else None
-        sources.append(Ray(root, settings.ray_root, dashboard))
+        sources.append(
+            Ray(root, settings.ray_root, dashboard, root_of=broker.open_root if broker else None)
+        )
     return sources
 
 
-def _open_sampler(settings: Settings, cores: Cores) -> NodeSources:
+def _open_sampler(
+    settings: Settings, cores: Cores, lookup: Lookup, broker: Broker | None
+) -> NodeSources:
     """The ledger's tracepoints need tracefs, the samples do not: without the one the other still
     works.
     """
@@ -130,7 +150,6 @@ def _open_sampler(settings: Settings, cores: Cores) -> NodeSources:
         refused.append(Trouble("cgroup ledger", _LEDGER_TABLE, error))
     rings = Rings(settings.hz, ledger.tracepoint_ids if ledger else ())
     online = cpus.parse(_read(root / "sys/devices/system/cpu/online"))
-    lookup = Lookup(root)
     try:
         # The native library first: without it no ring needs to be opened.
         sampler = Sampler(rings, lookup, ledger, root)
@@ -144,9 +163,12 @@ def _open_sampler(settings: Settings, cores: Cores) -> NodeSources:
     if settings.is_idle_filtered:
         possible = cpus.parse(_read(root / "sys/devices/system/cpu/possible"))
         sampler.filter_idle(len(possible))
-    own_cost = OwnCost(settings.hz, settings.budget_ratio, rings.set_hz, lambda: lookup.pids)
+    helpers = [broker.pid] if broker else []
+    own_cost = OwnCost(
+        settings.hz, settings.budget_ratio, rings.set_hz, lambda: [*helpers, *lookup.pids]
+    )
     sources = [sampler, HotPlug(rings, lambda: cores.online), own_cost]
-    capture = TaskCapture(sampler, lookup, root)
+    capture = TaskCapture(sampler, lookup, root, broker=broker)
     return NodeSources(sources, own_cost, capture, refused, sampler.profile.kernel.name)
 
 

@@ -17,13 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from necroscope.model.child import Abandoned, Child, read_piece
+from necroscope.model.child import Abandoned, Child, Start, read_piece, start_process
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Row, Rows
 from necroscope.recorder.triggers import NO_CPU, Trigger
 from necroscope.sources.perf.sampler import Sampler
 from necroscope.sources.perf.seen_tasks import SeenTask
-from necroscope.sources.procfs.blocked_tasks import BlockedTask, read_blocked_tasks
+from necroscope.sources.procfs.blocked_tasks import (
+    BlockedTask,
+    file_reader,
+    read_blocked_tasks,
+)
+from necroscope.symbols.broker import Broker
 from necroscope.symbols.messages import TaskDescription
 
 _TASKS_A_CORE: Final = 5
@@ -69,6 +74,12 @@ def syscall_of(kernel_functions: Sequence[str]) -> str | None:
     return None
 
 
+def py_spy_command() -> list[str] | None:
+    """A process's number is its last word; None where py-spy is not installed."""
+    py_spy = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
+    return [py_spy, "dump", "--nonblocking", "--json", "--pid"] if py_spy else None
+
+
 def parse_py_spy(output: bytes, tid: int) -> str | None:
     """`py-spy dump --json`: the frames of this thread, else of the first, innermost first."""
     try:
@@ -101,14 +112,16 @@ class TaskCapture:
         describer: Describer,
         root: Path,
         clock: Callable[[], float] = time.monotonic,
+        broker: Broker | None = None,
     ) -> None:
+        """`broker` has CAP_SYS_PTRACE, if this process has given it up."""
         self._root = root
+        self._read_closely = broker.read if broker else file_reader(root)
+        self._start: Start = broker.start if broker else start_process
         self._clock = clock
         self._sampler = sampler
         self._describer = describer
-        self._py_spy = shutil.which("py-spy") or shutil.which(
-            "py-spy", path=str(Path(sys.executable).parent)
-        )
+        self._py_spy = py_spy_command()
         self._waiting: list[_PySpy] = []
         self._abandoned = Abandoned()
         self._runs: dict[int, int | None] = {}
@@ -200,7 +213,7 @@ class TaskCapture:
 
     def _blocked(self, *, is_second_look: bool) -> list[BlockedTask]:
         """Who stands; at the second look only who has not run since the first."""
-        tasks = read_blocked_tasks(self._root)
+        tasks = read_blocked_tasks(self._root, read_closely=self._read_closely)
         if is_second_look:
             return [
                 task
@@ -247,9 +260,15 @@ class TaskCapture:
     def _ask_py_spy(self, row: Row, task: SeenTask) -> bool:
         if self._py_spy is None or len(self._waiting) + len(self._abandoned) >= _PY_SPY_AT_ONCE:
             return False
-        command = [self._py_spy, "dump", "--nonblocking", "--json", "--pid", str(task.pid)]
+        command = [*self._py_spy, str(task.pid)]
         try:
-            child = Child(command, stdout=True, deadline_s=_PY_SPY_SECONDS, clock=self._clock)
+            child = Child(
+                command,
+                stdout=True,
+                deadline_s=_PY_SPY_SECONDS,
+                clock=self._clock,
+                start=self._start,
+            )
         except OSError:
             return False
         with contextlib.suppress(OSError):

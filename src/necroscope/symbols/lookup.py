@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from necroscope.model.child import Abandoned, Pauses
+from necroscope.model.child import Abandoned, Pauses, Start, start_process
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
 from necroscope.symbols.messages import (
     FunctionBlock,
@@ -61,7 +61,9 @@ class Lookup:
         *,
         arguments: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        start: Start = start_process,
     ) -> None:
+        self._start_process = start
         self._arguments = arguments if arguments is not None else command(root)
         self._proc = root / "proc"
         self._hangs_of: dict[Hashable, int] = {}
@@ -111,7 +113,7 @@ class Lookup:
         self._abandoned.reap()
         if self._child is None and self._pauses.is_over(self._clock()):
             try:
-                self._child = LookupChild(self._arguments)
+                self._child = LookupChild(self._arguments, self._start_process)
             # the node has no process, memory or descriptor left: what is asked stays unknown until
             # it has
             except OSError:

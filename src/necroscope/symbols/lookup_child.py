@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from necroscope.model.child import Child
+from necroscope.model.child import Child, Start, start_process
 from necroscope.symbols.messages import READY, FrameError, FrameReader, RequestKind, pack
 
 _READ_BYTES: Final = 1 << 16
@@ -39,8 +39,8 @@ def command(root: Path) -> list[str]:
 class LookupChild(Child):
     """A child that does not read or write must not stop the recorder."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
-        super().__init__(arguments, stdin=True, stdout=True, directory="/")
+    def __init__(self, arguments: Sequence[str], start: Start = start_process) -> None:
+        super().__init__(arguments, stdin=True, stdout=True, directory="/", start=start)
         self._requests, self._answers = self.stdin, self.stdout
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)

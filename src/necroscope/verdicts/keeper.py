@@ -7,7 +7,6 @@ is left out by the next one. For each incident it asks for a window to be kept, 
 """
 
 import contextlib
-import ctypes
 import os
 import resource
 import select
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from necroscope.errors import CorruptData, NecroscopeError
+from necroscope.model import capabilities
 from necroscope.model.allocator import give_memory_back
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S
@@ -41,7 +41,6 @@ _SHARE: Final = 0.1
 _NOTE_PROGRESS_S: Final = 60.0
 # Of an incident that goes on all day this much is kept: others need room too.
 _MOST_KEPT_NS: Final = 600 * NS_PER_S
-_CAPABILITY_VERSION_3: Final = 0x20080522
 
 
 class Keeper:
@@ -139,8 +138,8 @@ def _step_back() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, _DATA_LIMIT_BYTES))
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    ctypes.CDLL(None).capset(header, (ctypes.c_uint32 * 6)())
+    with contextlib.suppress(OSError):
+        capabilities.keep(())
     give_memory_back()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import pyarrow as pa  # noqa: PLC0415 - after the limits are set

@@ -17,8 +17,8 @@ HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 def test_numbers_are_those_of_the_kernels_tables() -> None:
     assert syscalls._NUMBERS == {
-        "x86_64": {"perf_event_open": 298, "bpf": 321},
-        "aarch64": {"perf_event_open": 241, "bpf": 280},
+        "x86_64": {"perf_event_open": 298, "bpf": 321, "clone": 56},
+        "aarch64": {"perf_event_open": 241, "bpf": 280, "clone": 220},
     }
     assert syscalls._COMMON_NUMBERS == {
         "fsopen": 430,

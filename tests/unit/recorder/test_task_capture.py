@@ -313,7 +313,7 @@ def test_stacks_that_are_refused_are_one_gap(
 ) -> None:
     captured = capture_of(HANG, [], TaskDescription("dd", file="/mnt/dead"))
     blocked = [BlockedTask(7, "dd", 1, ("folio_wait_bit_common", "__x64_sys_read"), 3, 9)]
-    monkeypatch.setattr(task_capture, "read_blocked_tasks", lambda root: blocked)
+    monkeypatch.setattr(task_capture, "read_blocked_tasks", lambda _root, **_how: blocked)
     assert [(row["syscall"], row["stack"]) for row in captured.fire(BLOCKED)] == [
         ("read", "folio_wait_bit_common;__x64_sys_read")
     ]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from necroscope.model.child import Child, read_piece
+from necroscope.model.child import Child, Start, read_piece, start_process
 
 # The stage that is slow on purpose.
 EXECUTABLES: Final = "executables"
@@ -18,15 +18,17 @@ _TOTAL_LIMIT_BYTES: Final = 16 << 20
 
 def command(root: Path, skip: set[str], *, is_metadata_asked: bool) -> list[str]:
     words = [sys.executable, "-P", "-m", "necroscope.sources.facts.collect", "--root", str(root)]
-    words += [word for stage in sorted(skip) for word in ("--skip", stage)]
-    return [*words, "--metadata"] if is_metadata_asked else words
+    words += ["--metadata"] if is_metadata_asked else []
+    return [*words, *(word for stage in sorted(skip) for word in ("--skip", stage))]
 
 
 class FactsCollector(Child):
     """`known` are hashes by identity of the file."""
 
-    def __init__(self, arguments: Sequence[str], known: dict[str, str]) -> None:
-        super().__init__(arguments, stdin=True, stdout=True)
+    def __init__(
+        self, arguments: Sequence[str], known: dict[str, str], start: Start = start_process
+    ) -> None:
+        super().__init__(arguments, stdin=True, stdout=True, start=start)
         # More than the pipe holds is not worth waiting for: then all is hashed anew.
         with suppress(OSError):
             os.write(self.stdin, json.dumps(known).encode())

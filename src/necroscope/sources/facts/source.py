@@ -5,13 +5,14 @@ A process of its own collects them (`collect.py`). Should it hang, it is left be
 hung in becomes a gap, and another one collects the rest.
 """
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
-from necroscope.model.child import Abandoned
+from necroscope.model.child import Abandoned, Start, start_process
 from necroscope.model.names import clean
 from necroscope.model.reading import Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S
@@ -57,12 +58,13 @@ class Facts(Source):
         labels: Mapping[str, str] | None = None,
         *,
         is_metadata_asked: bool = False,
-        make: Callable[[list[str], dict[str, str]], FactsCollector] = FactsCollector,
+        make: Callable[[list[str], dict[str, str]], FactsCollector] | None = None,
+        start: Start = start_process,
     ) -> None:
         self._root = root
         self._every_ns = every_ns
         self._is_metadata_asked = is_metadata_asked
-        self._make = make
+        self._make = make or functools.partial(FactsCollector, start=start)
         self._facts: dict[Key, str] = {
             ("label", clean(name)): clean(value) for name, value in (labels or {}).items()
         }

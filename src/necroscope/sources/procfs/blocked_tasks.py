@@ -29,6 +29,15 @@ _PF_KTHREAD: Final = 0x00200000
 _FLAGS: Final = 6
 
 
+# Of a process, the file below /proc/PID that takes CAP_SYS_PTRACE to read; OSError if it cannot be.
+CloseReader = Callable[[int, str], bytes]
+
+
+def file_reader(root: Path) -> CloseReader:
+    """For a process that has the capability itself."""
+    return lambda pid, name: _read(f"{root}/proc/{pid}/{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class BlockedTask:
     """`functions` are the kernel's, innermost first; None where this process may not ask
@@ -46,11 +55,14 @@ class BlockedTask:
 
 
 def read_blocked_tasks(
-    root: Path, monotonic_s: Callable[[], float] = time.monotonic
+    root: Path,
+    monotonic_s: Callable[[], float] = time.monotonic,
+    read_closely: CloseReader | None = None,
 ) -> list[BlockedTask]:
     """At most 16, programs only: threads of the kernel wait like this by trade, and so does who
-    called vfork. One user's do not take all places.
+    called vfork. One user's do not take all places. `read_closely` reads what takes CAP_SYS_PTRACE.
     """
+    read_closely = read_closely or file_reader(root)
     proc, until_s = root / "proc", monotonic_s() + _LONGEST_S
     found: list[BlockedTask] = []
     of_user: Counter[int] = Counter()
@@ -61,14 +73,14 @@ def read_blocked_tasks(
         parsed = parse_stat(_content(f"{folder}/stat"))
         if parsed is not None:
             comm, cpu = parsed
-            call = _content(f"{folder}/syscall")
+            call = _call(read_closely, pid)
             user = _user(folder)
             if parse_call(call) in _FORKS or (user and of_user[user] == _MOST_OF_USER):
                 continue
             of_user[user] += 1
             argument = parse_first_argument(call)
             runs = parse_runs(_content(f"{folder}/schedstat"))
-            found.append(BlockedTask(pid, comm, cpu, _functions(f"{folder}/stack"), argument, runs))
+            found.append(BlockedTask(pid, comm, cpu, _functions(read_closely, pid), argument, runs))
     return found
 
 
@@ -124,11 +136,18 @@ def _pids(proc: Path) -> Iterator[int]:
         yield from (int(entry.name) for entry in entries if entry.name.isdigit())
 
 
-def _functions(path: str) -> tuple[str, ...] | None:
+def _call(read_closely: CloseReader, pid: int) -> bytes:
+    try:
+        return read_closely(pid, "syscall")
+    except OSError:
+        return b""
+
+
+def _functions(read_closely: CloseReader, pid: int) -> tuple[str, ...] | None:
     # The kernel lets everybody open it who may open others' files, and refuses to be read
     # (proc_pid_stack, fs/proc/base.c).
     try:
-        return parse_stack(_read(path))
+        return parse_stack(read_closely(pid, "stack"))
     except PermissionError:
         return None
     except OSError:

@@ -2,13 +2,16 @@
 fs/nsfs.c).
 
 A namespace is a file of nsfs, the same from whichever /proc it is looked at. To look at that of
-another user's process takes CAP_SYS_PTRACE.
+another user's process takes CAP_SYS_PTRACE, which the recorder gives up. Neither changes, so the
+answer is kept.
 """
 
+import functools
 import os
 from pathlib import Path
 
 
+@functools.cache
 def is_network_of_node(root: Path) -> bool:
     """Whether we are in the network namespace of the node's first process."""
     try:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from necroscope.model.reading import Moment, Row, Rows
 from necroscope.model.units import NS_PER_MS, NS_PER_S
-from necroscope.sources.procfs.blocked_tasks import parse_stack
+from necroscope.sources.procfs.blocked_tasks import CloseReader, file_reader, parse_stack
 from necroscope.symbols.task_description import parse_stat
 
 PERIOD_NS: Final = 5 * NS_PER_S
@@ -35,8 +35,14 @@ class _Seen(NamedTuple):
 class StandingTasks:
     """Rows of `waits` from one look to the next."""
 
-    def __init__(self, proc: Path, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        proc: Path,
+        monotonic_s: Callable[[], float] = time.monotonic,
+        read_closely: CloseReader | None = None,
+    ) -> None:
         self._proc = proc
+        self._read_closely = read_closely or file_reader(proc.parent)
         self._monotonic_s = monotonic_s
         self._seen: dict[int, _Seen] = {}
 
@@ -64,12 +70,18 @@ class StandingTasks:
     def _row(self, pid: int, stat: bytes, waited_ns: int, now: Moment) -> Row:
         comm, state, policy, priority = parse_stat(stat)
         cpu = int(stat.rpartition(b")")[2].split()[_PROCESSOR])
-        stack = parse_stack(_content(self._proc / f"{pid}/stack")) if state == "D" else ()
+        stack = self._stack(pid) if state == "D" else ()
         return (
             *(now.time_ns, waited_ns, "blocked" if state == "D" else "runnable", True, cpu),
             *(pid, pid, comm or "", None, policy, priority or 0, None),
             *(";".join(stack) or None, None, None, None, None, None, None, None, None),
         )
+
+    def _stack(self, pid: int) -> tuple[str, ...]:
+        try:
+            return parse_stack(self._read_closely(pid, "stack"))
+        except OSError:
+            return ()
 
     def _pids(self) -> Iterator[int]:
         with os.scandir(self._proc) as entries:

@@ -55,8 +55,9 @@ class Ray(Source):
         directory: str,
         dashboard: Dashboard | None = None,
         realtime: Callable[[], int] = time.time_ns,
+        root_of: Callable[[int], int] | None = None,
     ) -> None:
-        self._logs = SessionLogs(root, directory)
+        self._logs = SessionLogs(root, directory, root_of)
         self._dashboard = dashboard
         self._realtime = realtime
         self._work: Background[_Round] = Background("ray")

@@ -151,8 +151,12 @@ class SessionLogs:
     time.
     """
 
-    def __init__(self, root: Path, directory: str) -> None:
+    def __init__(
+        self, root: Path, directory: str, root_of: Callable[[int], int] | None = None
+    ) -> None:
+        """`root_of` opens the root directory of a process, which takes CAP_SYS_PTRACE."""
         self._root = root
+        self._root_of = root_of
         self._directory = os.fsencode(directory)
         self._files: dict[tuple[int, int], _Followed] = {}
         self._offsets: dict[tuple[int, int], int] = {}
@@ -200,7 +204,7 @@ class SessionLogs:
 
     def _identity(self, root: Path) -> tuple[int, int] | None:
         """Of Ray's directory as it is seen from a root."""
-        root_descriptor = open_root(root)
+        root_descriptor = self._open_root(root)
         if root_descriptor is None:
             return None
         try:
@@ -213,8 +217,16 @@ class SessionLogs:
         os.close(place)
         return status.st_dev, status.st_ino
 
+    def _open_root(self, root: Path) -> int | None:
+        if self._root_of is None or root == self._root:
+            return open_root(root)
+        try:
+            return self._root_of(int(root.parent.name))
+        except OSError:
+            return None
+
     def _follow(self, root: Path, found: dict[tuple[int, int], _Followed]) -> None:
-        root_descriptor = open_root(root)
+        root_descriptor = self._open_root(root)
         if root_descriptor is None:
             return
         try:

@@ -83,8 +83,8 @@ def test_a_stack_that_is_refused_is_told_apart_from_one_that_is_gone(tmp_path, m
 @pytest.mark.kernel
 def test_the_kernel_refuses_its_stack_to_who_has_not_the_capability():
     code = (
-        "import os; from necroscope.sources.procfs.blocked_tasks import _functions;"
-        " os.setgid(65534); os.setuid(65534);print(_functions('/proc/self/stack'))"
+        "import os; from necroscope.sources.procfs.blocked_tasks import _functions, file_reader;"
+        " os.setgid(65534); os.setuid(65534);from pathlib import Path; print(_functions(file_reader(Path('/')), os.getpid()))"
     )
     if os.geteuid() != 0 or not Path("/proc/self/stack").exists():
         pytest.skip("needs root, to give its rights away, and CONFIG_STACKTRACE")
