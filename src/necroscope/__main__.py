@@ -1,6 +1,6 @@
 """`python -m necroscope` is the command line."""
 
-from necroscope.cli.main import main
+from necroscope.cli.main import run
 
 if __name__ == "__main__":
-    main()
+    run()

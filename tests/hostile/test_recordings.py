@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.written_recording import WrittenSegment, new_recording
 
+from necroscope.model.tables import TABLES
+from necroscope.segment.arrow import schema_of
 from necroscope.segment.block import _HEADER, KIND_NOTE, KIND_ROWS, MAGIC, encode_note
 from necroscope.segment.checksum import read_checked, write_checked
 
@@ -92,6 +94,46 @@ def claim_rows(sealed: Path, live: Path) -> None:
     change_table(ranges=ranges, bytes=len(data), **claims)(sealed, live)
 
 
+def end_the_reader(sealed: Path, live: Path) -> None:
+    """A footer whose size statistics contradict its schema: Arrow 26 ends the process that asks for
+    a column's statistics. scripts/fuzz found it.
+    """
+    path = sealed / "cores.parquet"
+    data = path.read_bytes()
+    # SchemaElement in Thrift's compact protocol: repetition_type 1 (optional) becomes 0 (required).
+    optional, required = b"\x25\x02\x18\x04time", b"\x25\x00\x18\x04time"
+    assert optional in data
+    path.write_bytes(data.replace(optional, required))
+    change_table(**entry_of(path))(sealed, live)
+
+
+def repeat_a_text(sealed: Path, _live: Path) -> None:
+    """A text of a megabyte in 2,000 rows: a few KB of Parquet."""
+    path, count = sealed / "events.parquet", 2_000
+    content = read_checked(sealed / "manifest.json")
+    schema = schema_of(TABLES["events"])
+    text, moment = "x" * (1 << 20), content["from_ns"]
+    values = [
+        text if field.type == pa.string() else moment if field.name == "time" else None
+        for field in schema
+    ]
+    columns = [
+        pa.array([value] * count, field.type) for value, field in zip(values, schema, strict=True)
+    ]
+    pq.write_table(pa.table(columns, schema=schema), path, compression="zstd")
+    content["tables"]["events"] = content["tables"]["cores"] | {"rows": count} | entry_of(path)
+    write_checked(sealed / "manifest.json", content)
+
+
+def entry_of(path: Path) -> dict[str, Any]:
+    """What a manifest says of a file of one row group."""
+    data = path.read_bytes()
+    footer_bytes = 8 + struct.unpack("<I", data[-8:-4])[0]
+    edges = [0, 4, len(data) - footer_bytes, len(data)]
+    ranges = [[a, b - a, zlib.crc32(data[a:b])] for a, b in itertools.pairwise(edges)]
+    return {"ranges": ranges, "bytes": len(data), "from_ns": 0, "to_ns": 1 << 62}
+
+
 def claim_the_rest(_sealed: Path, live: Path) -> None:
     """Headers that each claim all that follows: 70,000 of them."""
     count, size = 70_000, 8 + _HEADER.size
@@ -129,6 +171,8 @@ LIES: dict[str, Callable[[Path, Path], None]] = {
     "frames that inflate": inflate,
     "rows without bytes": append_journal(frame("cores", 0, zlib.compress(b""), rows=(1 << 32) - 1)),
     "16 million equal rows": claim_rows,
+    "a footer that ends its reader": end_the_reader,
+    "a text of a megabyte, 2,000 times": repeat_a_text,
     "pins that are none": lambda sealed, _: write_body(sealed.parent / "pins.json", '[{"from_ns": 1e400}]'),
     "spans that are none": lambda sealed, _: write_body(sealed.parent / "spans.json", '{"x": [1e400, 2]}'),
     "deep JSON as identity": lambda sealed, _: write_body(sealed.parent / "recording.json", DEEP),
@@ -153,9 +197,11 @@ def run(*words: str) -> tuple[subprocess.CompletedProcess[str], float, int]:
     """A command, and the CPU time and memory that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     measure = (
-        "import resource, runpy, sys\n"
-        "try: runpy.run_module('necroscope', run_name='__main__')\n"
-        "finally: print('\\npeak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+        "import resource, subprocess, sys\n"
+        "code = subprocess.run([sys.executable, '-m', 'necroscope', *sys.argv[1:]]).returncode\n"
+        "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss\n"
+        "print('\\npeak', peak, file=sys.stderr)\n"
+        "sys.exit(code)\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", measure, *words],

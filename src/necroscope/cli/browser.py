@@ -11,6 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
+from necroscope.cli.reader_memory import unconfined
+
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
 <meta http-equiv="refresh" content="0;url={address}"><title>necroscope</title></head>
@@ -25,5 +27,6 @@ def opened_in_browser(address: str) -> Iterator[None]:
         file = Path(directory) / "open.html"
         with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
             out.write(_PAGE.format(address=escape(address)))
-        webbrowser.open(file.as_uri())
+        with unconfined():
+            webbrowser.open(file.as_uri())
         yield

@@ -11,6 +11,7 @@ import click
 
 from necroscope import __version__
 from necroscope.cli.extras import missing_extra
+from necroscope.cli.reader_memory import out_of_memory
 from necroscope.errors import NecroscopeError, PermissionMissing
 from necroscope.model.names import clean
 
@@ -33,6 +34,7 @@ _COMMANDS: Final = {
     "stakeout": "run a job again and again under the recorder until an event is caught or it fails",
     "completion": "print the shell completion script",
 }
+_READERS: Final = ("info", "diagnose", "excerpt", "flame", "view")
 
 
 class Commands(click.Group):
@@ -66,6 +68,19 @@ def necroscope() -> None:
     """
 
 
+def run() -> None:
+    """The program. What reads a recording has a process of its own, where there is sigwaitinfo."""
+    if sys.argv[1:2] and sys.argv[1] in _READERS and sys.platform == "linux":
+        # Not above: other systems lack what it needs.
+        from necroscope.cli.reader_guard import guard  # noqa: PLC0415
+
+        try:
+            guard()
+        except NecroscopeError as error:
+            _fail(error.facts, error.hint, error.exit_code)
+    main()
+
+
 def main() -> None:
     """Exit codes: 0 well, 1 to 7 by the error (see `errors.py`), 130 interrupted."""
     # No part multiplies matrices: the threads that numpy would start for it only cost time and
@@ -85,6 +100,9 @@ def main() -> None:
         if missing is None:
             raise
         _fail(missing.facts, missing.hint, missing.exit_code)
+    except MemoryError:
+        limit = out_of_memory()
+        _fail(limit.facts, limit.hint, limit.exit_code)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.UsageError as error:
