@@ -28,6 +28,7 @@ WITHOUT_PRIVILEGE = {
     "memory",
     "cgroups",
 }
+NO_COUNT_OF_MAPS = "bpf-maps: not permitted: CAP_SYS_ADMIN is missing"
 SAMPLED = {"samples", "stacks", "frames"}
 TRACEFS = Path("/sys/kernel/tracing")
 
@@ -142,22 +143,24 @@ def test_nobody_records_what_is_open_to_all_and_is_told_the_rest(outcomes):
         )
 
 
-def test_refused_bpf_costs_only_delays_and_waits(outcomes):
+def test_refused_bpf_costs_only_delays_waits_and_the_count_of_maps(outcomes):
     outcome = outcomes["bpf"]
     assert outcome.code == 0
     assert outcome.filled() >= WITHOUT_PRIVILEGE | SAMPLED | {"log"}
     causes = outcome.causes()
+    assert causes.pop("populations") == {NO_COUNT_OF_MAPS}
     assert causes.keys() == {"softirq_delay", "waits", "run_delay"}
     for of_table in causes.values():
         assert any("give CAP_BPF and CAP_PERFMON" in cause for cause in of_table)
     assert outcome.said.count("CAP_BPF is missing") == 2, "once of each source"
 
 
-def test_absent_tracefs_costs_only_the_cgroup_ledger(outcomes):
+def test_absent_tracefs_and_its_right_cost_only_the_ledger_and_the_count_of_maps(outcomes):
     outcome = outcomes["tracefs"]
     assert outcome.code == 0
     assert outcome.filled() >= WITHOUT_PRIVILEGE | SAMPLED | {"log", "softirq_delay"}
     causes = outcome.causes()
+    assert causes.pop("populations") == {NO_COUNT_OF_MAPS}
     assert causes.keys() == {"cgroup_ledger"}
     assert all(
         "tracefs" in cause and "CAP_SYS_ADMIN" in cause

@@ -5,6 +5,7 @@ format read it here.
 from typing import Final
 
 from necroscope.model.core_shares import MEAN_MODES, WORST_MODES
+from necroscope.model.population_tables import POPULATION_TABLES
 from necroscope.model.sample_tables import SAMPLE_TABLES
 from necroscope.model.service_tables import SERVICE_TABLES
 from necroscope.model.table import Column, Table, Type
@@ -307,6 +308,7 @@ _TABLES = (
         ),
     ),
     *WAIT_TABLES,
+    *POPULATION_TABLES,
     *SERVICE_TABLES,
     Table(
         "events",

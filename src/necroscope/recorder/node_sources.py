@@ -29,6 +29,7 @@ from necroscope.sources.perf.softirq_delay import SoftirqDelay
 from necroscope.sources.perf.waits import Waits
 from necroscope.sources.procfs.interrupts import Interrupts
 from necroscope.sources.procfs.memory import Memory
+from necroscope.sources.procfs.populations import Populations
 from necroscope.sources.procfs.pressure import Pressure
 from necroscope.sources.procfs.schedstat import RunQueue
 from necroscope.sources.procfs.softirqs import Softirqs
@@ -93,6 +94,7 @@ def open_sources(
         Interrupts(root),
         Nics(root),
         Cgroups(root),
+        Populations(root),
     ]
     lookup = Lookup(root, start=broker.start if broker else start_process)
     opened = _open_sampler(settings, cores, lookup, broker)

@@ -47,6 +47,7 @@ AT_LEAST = {
         " oom_killed"
     ),
     "events": "kind cpu device queue message by_kernel sequence",
+    "populations": "kind count pid comm cgroup",
     "pressure": "resource some_ns full_ns",
     "softnet": "cpu processed dropped time_squeeze",
     "memory": (

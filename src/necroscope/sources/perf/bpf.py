@@ -24,6 +24,7 @@ _MAP_LOOKUP_ELEM: Final = 1
 _MAP_UPDATE_ELEM: Final = 2
 _PROG_LOAD: Final = 5
 _PROG_GET_NEXT_ID: Final = 11
+_MAP_GET_NEXT_ID: Final = 12
 _PROG_GET_FD_BY_ID: Final = 13
 _OBJ_GET_INFO_BY_FD: Final = 15
 _RAW_TRACEPOINT_OPEN: Final = 17
@@ -241,18 +242,26 @@ def program_types(known: Mapping[int, int]) -> dict[int, int]:
     """The types of all programs that are loaded, by their ids; of `known` ones none is opened."""
     types: dict[int, int] = {}
     number = 0
-    while number := _next_program(number):
+    while number := _next_id(_PROG_GET_NEXT_ID, number):
         found = known.get(number) or _program_type(number)
         if found is not None:
             types[number] = found
     return types
 
 
-def _next_program(number: int) -> int:
-    """Programs are counted from 1; behind the last one comes 0."""
+def count_maps() -> int:
+    """How many maps are loaded, by whomever; none is opened."""
+    count = number = 0
+    while number := _next_id(_MAP_GET_NEXT_ID, number):
+        count += 1
+    return count
+
+
+def _next_id(command: int, number: int) -> int:
+    """Programs and maps are counted from 1; behind the last one comes 0."""
     attr = ctypes.create_string_buffer(struct.pack("<III", number, 0, 0), 12)
     try:
-        _bpf_in(_PROG_GET_NEXT_ID, attr)
+        _bpf_in(command, attr)
     except FileNotFoundError:
         return 0
     return int(struct.unpack_from("<I", attr, 4)[0])

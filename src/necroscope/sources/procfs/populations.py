@@ -1,0 +1,175 @@
+"""The `populations` rows: how many objects of each kind exist, from files that tell it without a
+walk; what must be walked is counted in the background, and seldom.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.reading import Gap, Moment, Reading, Row, Source, Trouble
+from necroscope.model.tables import TABLES
+from necroscope.model.units import NS_PER_S
+from necroscope.sources.background import Background
+from necroscope.sources.kept_file import KeptFile
+from necroscope.sources.procfs import population_files, slab_caches
+from necroscope.sources.procfs.counted_lists import MountList, counted_lists
+from necroscope.sources.procfs.largest_holders import Holder, LargestHolders
+
+_PERIOD_NS: Final = round(TABLES["populations"].period_s * NS_PER_S)
+# While something grows, so that a walk that comes again and again is seen beside each new number.
+_MOVING_S: Final = 2.0
+_MOVED: Final = 500
+_MOVED_PART: Final = 0.03
+# Above this a number is told again when it has changed by a hundredth: threads come and go.
+_EXACT: Final = 1_000
+_TOLD_PART: Final = 0.01
+_SLAB_LINE_BYTES: Final = 256
+_MAPPINGS: Final = "slab:vm_area_struct"
+_MANY_MAPPINGS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """What was counted in the background."""
+
+    counts: dict[str, int]
+    refusals: dict[str, str]
+    holders: list[Holder]
+
+
+class Populations(Source):
+    """A row for each number that changed, and for all of them at the start of a segment."""
+
+    name = "populations"
+    tables: tuple[str, ...] = ("populations",)
+    period_s = _MOVING_S
+    is_read_at_trigger = True
+
+    def __init__(self, root: Path, background: Background[_Walked] | None = None) -> None:
+        of_init = root / "proc/1/net"
+        net = of_init if of_init.exists() else root / "proc/net"
+        self._files = [
+            (file, KeptFile(_path(root, net, file.path))) for file in population_files.FILES
+        ]
+        self._slabinfo = KeptFile(root / "proc/slabinfo")
+        self._merged = slab_caches.merged_names(root)
+        self._mounts = MountList(root)
+        self._lists = counted_lists(root, self._mounts)
+        self._holders = LargestHolders(root)
+        self._background = background or Background("populations")
+        self._counts: dict[str, int] = {}
+        self._told: dict[str, int] = {}
+        self._told_holders: dict[tuple[str, int], int] = {}
+        self._absent: set[str] = set()
+        self._walk_due_ns = 0
+        self._walk_error: NecroscopeError | None = None
+
+    def start_segment(self) -> None:
+        """The next read tells every number, so that the segment explains itself."""
+        self._told.clear()
+        self._told_holders.clear()
+        self._absent.clear()
+        self.idle_until_ns = 0
+
+    def read(self, now: Moment) -> Reading:
+        walked = self._take_walked()
+        gaps: list[Gap] = []
+        counts = self._read_files(now, gaps) | self._read_slabs(now, gaps)
+        if walked is not None:
+            counts |= walked.counts
+            for kind, why in walked.refusals.items():
+                self._miss(kind, why, now, gaps)
+        is_moving = any(_has_moved(self._counts.get(kind), n) for kind, n in counts.items())
+        self._counts |= counts
+        rows = self._rows(counts, now) + self._holder_rows(walked, now)
+        if now.monotonic_ns >= self._walk_due_ns and self._background.is_idle:
+            self._walk_due_ns = now.monotonic_ns + _PERIOD_NS
+            self._background.start(self._walk)
+        is_soon = is_moving or not self._background.is_idle
+        self.idle_until_ns = 0 if is_soon else now.monotonic_ns + _PERIOD_NS - NS_PER_S
+        return Reading({"populations": rows}, gaps, parts=self._trouble())
+
+    def close(self) -> None:
+        self._background.close()
+        for _, file in self._files:
+            file.close()
+        self._slabinfo.close()
+        self._mounts.close()
+        self._holders.close()
+
+    def _walk(self) -> _Walked:
+        counts = {one.kind: one.read() for one in self._lists}
+        known = {kind: count for kind, count in counts.items() if count is not None}
+        refusals = {one.kind: one.refusal for one in self._lists if one.refusal is not None}
+        holders = self._holders.look(self._counts.get(_MAPPINGS, 0) >= _MANY_MAPPINGS)
+        return _Walked(known, refusals, holders)
+
+    def _take_walked(self) -> _Walked | None:
+        """What fails in the background costs nothing of what is read at once."""
+        try:
+            walked = self._background.take()
+        except NecroscopeError as error:
+            self._walk_error = error
+            return None
+        self._walk_error = None if walked is not None else self._walk_error
+        return walked
+
+    def _trouble(self) -> tuple[Trouble, ...]:
+        trouble = self._walk_error or self._background.trouble
+        return () if trouble is None else (Trouble("counted lists", self.tables, trouble),)
+
+    def _read_files(self, now: Moment, gaps: list[Gap]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for file, kept in self._files:
+            try:
+                counts |= kept.parse(file.parse)
+            except SourceUnavailable as error:
+                # A module that is not loaded has no objects, and nothing is missing.
+                for kind in file.kinds if kept.path.exists() else ():
+                    self._miss(kind, error.facts, now, gaps)
+        return counts
+
+    def _read_slabs(self, now: Moment, gaps: list[Gap]) -> dict[str, int]:
+        try:
+            objects = self._slabinfo.parse(slab_caches.parse, longest_record_bytes=_SLAB_LINE_BYTES)
+        except SourceUnavailable as error:
+            self._miss(f"{slab_caches.SLAB}*", error.facts, now, gaps)
+            return {}
+        return slab_caches.kinds(objects, self._merged, self._told)
+
+    def _miss(self, kind: str, why: str, now: Moment, gaps: list[Gap]) -> None:
+        if kind not in self._absent:
+            self._absent.add(kind)
+            gaps.append(Gap("populations", now.time_ns, now.time_ns, f"{kind}: {why}"))
+
+    def _rows(self, counts: dict[str, int], now: Moment) -> list[Row]:
+        changed = [
+            (kind, count) for kind, count in counts.items() if _is_news(self._told.get(kind), count)
+        ]
+        self._told.update(changed)
+        return [(now.time_ns, kind, count, None, None, None) for kind, count in changed]
+
+    def _holder_rows(self, walked: _Walked | None, now: Moment) -> list[Row]:
+        rows: list[Row] = []
+        for one in walked.holders if walked is not None else ():
+            key = one.kind, one.pid
+            if _is_news(self._told_holders.get(key), one.count):
+                self._told_holders[key] = one.count
+                rows.append((now.time_ns, one.kind, one.count, one.pid, one.comm, one.cgroup))
+        return rows
+
+
+def _path(root: Path, net: Path, path: str) -> Path:
+    return net / path.removeprefix("net/") if path.startswith("net/") else root / "proc" / path
+
+
+def _is_news(told: int | None, count: int) -> bool:
+    if told is None:
+        return True
+    change = abs(count - told)
+    return change > 0 and (max(told, count) < _EXACT or change >= _TOLD_PART * told)
+
+
+def _has_moved(before: int | None, count: int) -> bool:
+    return before is not None and abs(count - before) >= max(_MOVED, _MOVED_PART * before)
