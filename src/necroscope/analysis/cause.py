@@ -15,7 +15,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.case_counters import Rate
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import Functions
-from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
+from necroscope.analysis.report import Culprit, Evidence, Origin, WalkedState, WillNotHelp
 from necroscope.analysis.stacks import Stacks
 from necroscope.analysis.thresholds import NO_THRESHOLDS, Threshold, Thresholds
 
@@ -42,6 +42,7 @@ class Assessment:
     culprit: Culprit | None = None
     origin: Origin | None = None
     fix: Sequence[str] = ()
+    walked: WalkedState | None = None
 
 
 @dataclass(frozen=True, slots=True)

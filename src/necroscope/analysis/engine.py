@@ -219,7 +219,11 @@ def _cases(recording: Recording, over: Sequence[OpenIncident]) -> Iterator[Case]
 
 def _select(clusters: Sequence[Cluster], notes: list[str]) -> list[Cluster]:
     strong = sorted((one for one in clusters if one.is_strong), key=lambda one: -one.weight)
-    weak = sorted((one for one in clusters if not one.is_strong), key=lambda one: -one.weight)
+    # What hurts something is looked at before what is only heavier.
+    weak = sorted(
+        (one for one in clusters if not one.is_strong),
+        key=lambda one: (not one.has_victim, -one.weight),
+    )
     if len(strong) > _MOST_STRONG:
         first = format_moment(min(one.span[0] for one in strong))
         notes.append(

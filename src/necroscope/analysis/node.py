@@ -38,6 +38,8 @@ class Node:
         self.span = span
         self.names = FunctionNames()
         self.episodes: Sequence[Episode] = ()
+        # How often and how long sections of the kernel ran: what `walk_history` has read.
+        self.turns: dict[object, Any] = {}
         info = recording.info()
         self.schema, self.name = info.schema, info.node
         self.tables = dict(info.tables)

@@ -66,6 +66,33 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class WalkedState:
+    """The section of the kernel that held the core, by its outermost function, and the population
+    it walks: a kind of `populations`. `competes` is another kind that grew alike;
+    `one_second_at_ns` is when a turn takes a second if it goes on growing. What is not known is
+    None.
+    """
+
+    function: str
+    population: str | None = None
+    count: int | None = None
+    per_object_ns: float | None = None
+    competes: str | None = None
+    one_second_at_ns: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        at_ns, per_object_ns = self.one_second_at_ns, self.per_object_ns
+        return {
+            "function": self.function,
+            "population": self.population,
+            "count": self.count,
+            "per_object_ns": None if per_object_ns is None else round(per_object_ns, 1),
+            "competes": self.competes,
+            "one_second_at": None if at_ns is None else format_moment(at_ns),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class WillNotHelp:
     """A textbook mitigation that does not help here, and why."""
 
@@ -91,6 +118,7 @@ class Verdict:
     fix: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
     will_not_help: tuple[WillNotHelp, ...] = ()
+    walked: WalkedState | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -104,6 +132,7 @@ class Verdict:
             "fix": list(self.fix),
             "verify": list(self.verify),
             "will_not_help": [item.as_json() for item in self.will_not_help],
+            "walked": self.walked.as_json() if self.walked else None,
         }
 
 

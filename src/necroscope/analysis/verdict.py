@@ -156,6 +156,7 @@ def _verdict(case: Case, best: Contender, doubts: tuple[Evidence, ...]) -> Verdi
         fix=(*found.fix, *cause.fix),
         verify=tuple(cause.verify),
         will_not_help=tuple(cause.will_not_help),
+        walked=found.walked,
     )
 
 

@@ -44,6 +44,7 @@ def label_of(
         "tolerates": list(scenario.tolerates),
         "emulated": emulated,
         "kernel": platform.release(),
+        "population": list(truth.population),
     }
 
 

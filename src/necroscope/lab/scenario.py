@@ -65,6 +65,8 @@ class Truth:
     mode: str | None = None
     culprit: KnownCulprit | None = None
     origin: KnownOrigin | None = None
+    # Kinds of `populations` that were walked: any of them is right.
+    population: tuple[str, ...] = ()
 
 
 class Scenario(ABC):

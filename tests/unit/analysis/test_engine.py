@@ -165,6 +165,7 @@ def test_the_json_has_the_promised_shape() -> None:
             "fix",
             "verify",
             "will_not_help",
+            "walked",
         )
     ]
     assert list(incident["verdict"]["culprit"]) == [

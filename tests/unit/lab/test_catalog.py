@@ -45,6 +45,7 @@ SLUGS = {
     "noisy-neighbour",
     "cpuset-squeeze",
     "writeback-stall",
+    "kernel-state-walk",
 }
 
 

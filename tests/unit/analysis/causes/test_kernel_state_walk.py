@@ -1,0 +1,104 @@
+"""A walk that no rule knows is named by its function, the population it grows with, and who made
+it.
+"""
+
+from tests.drawn_node import DrawnNode, drawn_node
+
+from necroscope.analysis.engine import diagnose
+from necroscope.analysis.report import Incident
+
+READ = "read > __x64_sys_read, ksys_read, vfs_read, proc_reg_read_iter, seq_read_iter"
+TURNS = "....w...ww...www...wwww...wwwww...wwwwww...wwwwwww......"
+
+
+def walked(inner: str, path: str = READ, turns: str = TURNS) -> DrawnNode:
+    quiet = "." * len(turns)
+    return drawn_node(
+        f"core 0:  {quiet}\ncore 1:  {turns}\n"
+        f"w: system  statsd[52]  /system.slice/statsd.service  {path}, {inner}"
+    )
+
+
+def with_population(node: DrawnNode, kind: str, *counts: int, every_s: int = 8) -> DrawnNode:
+    for number, count in enumerate(counts):
+        node.add("populations", number * every_s, kind=kind, count=count)
+    return node
+
+
+def only(node: DrawnNode) -> Incident:
+    (incident,) = diagnose(node).incidents
+    return incident
+
+
+def test_the_population_that_its_turns_grow_with_is_learned_without_a_list() -> None:
+    node = walked("frob_walk_all, frob_visit")
+    with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
+    with_population(node, "slab:other_cache", 5_000, 4_900, 5_100, 5_000, 4_950, 5_000, 5_050)
+    incident = only(node)
+    assert incident.verdict.cause == "kernel-state-walk"
+    walk = incident.verdict.walked
+    assert walk is not None
+    assert (walk.function, walk.population) == ("frob_walk_all", "slab:widget_cache")
+    assert walk.per_object_ns is not None
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "statsd"
+
+
+def test_of_two_that_grew_alike_both_are_told_with_what_would_separate_them() -> None:
+    node = walked("frob_walk_all, frob_visit")
+    with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
+    with_population(node, "slab:gadget_cache", *range(20_000, 180_000, 20_000))
+    verdict = only(node).verdict
+    assert verdict.cause == "kernel-state-walk"
+    assert verdict.walked is not None
+    assert {verdict.walked.population, verdict.walked.competes} == {
+        "slab:widget_cache",
+        "slab:gadget_cache",
+    }
+    assert any("let one of them grow or shrink alone" in item.text for item in verdict.evidence)
+
+
+def test_a_name_and_a_very_large_number_are_enough_where_nothing_grew() -> None:
+    node = walked("locks_show, lock_get_status", turns="." * 20 + "w" * 12 + "." * 20)
+    with_population(node, "slab:file_lock_cache", 60_000)
+    verdict = only(node).verdict
+    assert verdict.cause == "kernel-state-walk"
+    assert verdict.walked is not None
+    assert (verdict.walked.population, verdict.walked.count) == ("slab:file_lock_cache", 60_000)
+
+
+def test_the_same_function_with_few_objects_is_not_named() -> None:
+    node = walked("locks_show, lock_get_status", turns="." * 20 + "w" * 12 + "." * 20)
+    with_population(node, "slab:file_lock_cache", 30)
+    assert only(node).verdict.cause == "unknown"
+
+
+def test_work_that_moves_bytes_is_as_long_as_what_was_asked_for() -> None:
+    node = walked("shmem_frob, rep_movs_alternative")
+    with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
+    assert only(node).verdict.cause == "unknown"
+
+
+def test_who_made_the_objects_is_found_by_the_file_that_is_read() -> None:
+    node = walked("inotify_show_fdinfo, seq_printf")
+    node.works["m"] = drawn_node(
+        "core 0:  m\nm: system  watcher[77]  /user.slice  main > inotify_add_frob"
+    ).works["m"]
+    node.cores[0] = "mm" + node.cores[0][2:]
+    with_population(node, "slab:inotify_inode_mark", *range(10_000, 90_000, 10_000))
+    node.add(
+        "tasks",
+        14,
+        cpu=1,
+        trigger="saturated",
+        pid=52,
+        tid=52,
+        comm="statsd",
+        file="/proc/77/fdinfo/3",
+        samples=9,
+    )
+    node.add("populations", 9, kind="open-files", count=900, pid=77, comm="watcher", cgroup="/user")
+    verdict = diagnose(node).incidents[-1].verdict
+    assert verdict.origin is not None
+    assert verdict.origin.name == "watcher"
+    assert "made by watcher" in verdict.summary
