@@ -25,6 +25,20 @@ _NAMED_INTERRUPTS = {
     "TLB": "TLB shootdowns",
 }
 _MEMORY_TRACKED = 68_680
+_SNMP = """\
+Ip: Forwarding DefaultTTL InReceives
+Ip: 1 64 9
+Tcp: RtoAlgorithm ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs RetransSegs InErrs OutRsts
+Tcp: 1 5 6 0 0 40 {segments} {segments} {again} 0 7
+Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors
+Udp: 9 0 0 9 0 0
+"""
+_NETSTAT = """\
+TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPTimeouts TCPSynRetrans TCPRcvCollapsed TCPAbortOnTimeout
+TcpExt: 0 {drops} {drops} 3 2 0 0
+IpExt: InNoRoutes
+IpExt: 0
+"""
 
 
 def at_second(seconds: float) -> Moment:
@@ -42,6 +56,9 @@ def make_root(path: Path, cpus: int, step: int = 0, queues: int = 32, cgroups: i
         "proc/softirqs": _softirqs(cpus, step),
         "proc/interrupts": _interrupts(cpus, step, queues),
         "proc/1/net/softnet_stat": _softnet(cpus, step),
+        "proc/1/net/snmp": _SNMP.format(segments=1000 * step, again=step),
+        "proc/1/net/netstat": _NETSTAT.format(drops=step),
+        "proc/1/net/stat/nf_conntrack": _conntrack(cpus, step),
         "proc/vmstat": _vmstat(step),
         "proc/meminfo": _MEMINFO,
         "proc/sys/fs/dentry-state": "261983\t260432\t45\t0\t4611\t0\n",
@@ -146,6 +163,12 @@ def _interrupt(label: str, cpus: int, owner: int, count: int, text: str) -> str:
         + "".join(f" {count if cpu == owner % cpus else 0:10}" for cpu in range(cpus))
         + text
     )
+
+
+def _conntrack(cpus: int, step: int) -> str:
+    names = "entries clashres found new invalid ignore delete chainlength insert insert_failed drop"
+    line = f"{4000:08x} " + "00000000 " * 8 + f"{step:08x} {0:08x} {0:08x}\n"
+    return f"{names} early_drop\n" + line * cpus
 
 
 def _softnet(cpus: int, step: int) -> str:

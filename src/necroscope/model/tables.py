@@ -5,6 +5,7 @@ format read it here.
 from typing import Final
 
 from necroscope.model.core_shares import MEAN_MODES, WORST_MODES
+from necroscope.model.network_tables import NETWORK_TABLES
 from necroscope.model.population_tables import POPULATION_TABLES
 from necroscope.model.sample_tables import SAMPLE_TABLES
 from necroscope.model.service_tables import SERVICE_TABLES
@@ -223,6 +224,7 @@ _TABLES = (
         ),
         period_s=5.0,
     ),
+    *NETWORK_TABLES,
     Table(
         "pressure",
         "time that work stalled for want of a resource since the row before",

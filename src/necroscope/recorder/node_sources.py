@@ -29,6 +29,7 @@ from necroscope.sources.perf.softirq_delay import SoftirqDelay
 from necroscope.sources.perf.waits import Waits
 from necroscope.sources.procfs.interrupts import Interrupts
 from necroscope.sources.procfs.memory import Memory
+from necroscope.sources.procfs.network import NetworkCounters
 from necroscope.sources.procfs.populations import Populations
 from necroscope.sources.procfs.pressure import Pressure
 from necroscope.sources.procfs.schedstat import RunQueue
@@ -89,6 +90,7 @@ def open_sources(
         Softirqs(root),
         RunQueue(root),
         SoftnetStat(root),
+        NetworkCounters(root),
         Pressure(root),
         Memory(root),
         Interrupts(root),

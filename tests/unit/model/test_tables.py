@@ -48,6 +48,7 @@ AT_LEAST = {
     ),
     "events": "kind cpu device queue message by_kernel sequence",
     "populations": "kind count pid comm cgroup",
+    "network": "tcp_retransmits listen_drops tcp_receive_collapsed conntrack_drops",
     "pressure": "resource some_ns full_ns",
     "softnet": "cpu processed dropped time_squeeze",
     "memory": (

@@ -7,6 +7,7 @@ from necroscope.analysis.checkup import (
     crash_loops,
     irq_collisions,
     log_alarms,
+    network_losses,
     saturated_cores,
     softirq_stalls,
     task_waits,
@@ -24,6 +25,7 @@ _QUESTIONS: Final = (
     crash_loops,
     vendor_units,
     irq_collisions,
+    network_losses,
 )
 _ORDER: Final = list(Level)
 

@@ -276,3 +276,14 @@ def test_a_task_behind_a_lock_of_the_kernel_is_told(node) -> None:
     node.add("waits", kind="blocked", comm="jvm", policy="other", waited_ns=2 * S, **stacks)
     assert "lock of the kernel" in findings(node)["task-waits"].title
     assert check_up(node.seen()).exit_code == WELL
+
+
+def test_connections_dropped_in_the_second_of_the_look_are_a_problem(node) -> None:
+    node.add("network", elapsed_ns=S, listen_drops=7)
+    assert findings(node)["network-losses"].title.startswith("7 connections were dropped")
+
+
+def test_a_watchdog_that_fired_since_the_device_came_up_is_told(node) -> None:
+    node.add("nics", device="eth0", driver="ena", counter="tx-3/tx_timeout", value=2)
+    found = findings(node)["network-losses"]
+    assert (found.level.value, "on queue 3, 2 times" in found.title) == ("notice", True)

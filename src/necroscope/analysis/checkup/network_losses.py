@@ -1,0 +1,67 @@
+"""Does the network lose packets: a watchdog that fired, an allowance that is used up, listeners and
+connection tracking that drop right now?
+
+What a device counts is since it came up, maybe months ago: told, and no problem by itself. What is
+dropped in the second of the look is.
+"""
+
+import re
+from typing import Final
+
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+
+QUESTION: Final = "network-losses"
+_RECORD: Final = "record it: necroscope record --dir D --for 10m, then: necroscope diagnose D"
+_SINCE_UP: Final = (
+    (
+        re.compile(r"tx-(\d+)/tx_timeout"),
+        "its transmit watchdog fired on queue {queue}",
+        "a core that polls the queue was held, or the device: " + _RECORD,
+    ),
+    (
+        re.compile(r"suspected_poll_starvation"),
+        "its driver was reset because a poll did not get a core",
+        "find what holds the core: " + _RECORD,
+    ),
+    (
+        re.compile(r"(\w+_allowance_exceeded)"),
+        "{queue} was hit: the cloud shapes this instance",
+        "a larger instance, or less traffic; no setting of this node helps",
+    ),
+)
+# Of the second of the look: what is dropped, and at which count it is worth a word.
+_NOW: Final = {
+    "listen_drops": (1, "connections were dropped by listeners whose queue is full"),
+    "conntrack_drops": (1, "packets were dropped: the table of tracked connections is full"),
+    "conntrack_insert_failed": (3, "packets of new connections raced and were dropped"),
+    "udp_receive_errors": (50, "datagrams found their socket full"),
+}
+
+
+def examine(seen: Seen) -> list[Finding]:
+    rows = [row for row in seen.newest("nics", "device", "counter") if row["driver"] != "veth"]
+    told = [finding for row in rows if (finding := _since_up(row)) is not None]
+    return [*_now(seen.rows("network")), *told]
+
+
+def _since_up(row: NamedRow) -> Finding | None:
+    for form, words, hint in _SINCE_UP:
+        found = form.fullmatch(str(row["counter"]))
+        if found is not None and number(row["value"]):
+            what = words.format(queue=found[1] if form.groups else "")
+            title = f"{row['device']}: {what}, {number(row['value']):,} times since it came up"
+            facts = (f"driver {row['driver']}, {row['firmware'] or 'version unknown'}",)
+            return Finding(QUESTION, Level.NOTICE, title, facts, hint)
+    return None
+
+
+def _now(rows: list[NamedRow]) -> list[Finding]:
+    found = []
+    for column, (least, words) in _NOW.items():
+        count = sum(number(row[column]) for row in rows)
+        if rows and count >= least * len(rows):
+            entries = number(rows[-1]["conntrack_entries"])
+            facts = (f"{entries:,} connections are tracked",) if "conntrack" in column else ()
+            title = f"{count:,} {words} in {len(rows)} s"
+            found.append(Finding(QUESTION, Level.PROBLEM, title, facts, _RECORD))
+    return found
