@@ -95,8 +95,8 @@ def gather(
         elif happening.is_major:
             alone.append(event)
     gathered = [_cluster(cluster, own) for cluster, own in zip(clusters, events, strict=True)]
-    for is_of_a_core in (True, False):
-        own = [event for event in alone if event.happening.is_of_a_core is is_of_a_core]
+    for scope in dict.fromkeys(event.happening.scope for event in alone):
+        own = [event for event in alone if event.happening.scope == scope]
         gathered += [_cluster([], group) for group in _event_groups(own)]
     return sorted(gathered, key=lambda one: one.span)
 
@@ -106,9 +106,12 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
     left.
     """
     reach = bridges(episodes)
-    # A lock that tasks stand behind is an incident of its own, whatever runs on the cores.
+    # A lock that tasks stand behind is an incident of its own, whatever runs on the cores; and what
+    # the network loses is of no core.
     held = [[episode] for episode in episodes if episode.kind is EpisodeKind.TASK_BLOCKED]
-    episodes = [episode for episode in episodes if episode.kind is not EpisodeKind.TASK_BLOCKED]
+    lost = [episode for episode in episodes if episode.kind is EpisodeKind.TRAFFIC_LOST]
+    apart = {EpisodeKind.TASK_BLOCKED, EpisodeKind.TRAFFIC_LOST}
+    episodes = [episode for episode in episodes if episode.kind not in apart]
     strong = _clusters([episode for episode in episodes if episode.is_strong], reach)
     left: list[Episode] = []
     for episode in episodes:
@@ -123,7 +126,7 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
             )
             home.append(episode) if home is not None else left.append(episode)
     others = [episode for episode in left if episode.kind is not EpisodeKind.BURST]
-    return [*strong, *_of_programs(left), *_clusters(others, reach), *held]
+    return [*strong, *_of_programs(left), *_clusters(others, reach), *held, *_clusters(lost, reach)]
 
 
 def _is_part(weak: Episode, strong: Episode, reach: Bridges) -> bool:
@@ -190,12 +193,18 @@ def _home(
     weak one.
     """
     what = event.happening
-    if (what.is_of_the_device and event.core is None) or not what.is_of_a_core:
+    is_at_home = what.is_of_a_core or what.is_of_traffic
+    if (what.is_of_the_device and event.core is None) or not is_at_home:
         return None
     span = Span(what.began_ns, event.time_ns + _TOUCH_NS)
     best: tuple[tuple[bool, bool, float], int] | None = None
     for place, cluster in enumerate(clusters):
-        own = [episode for episode in cluster if touches(episode.span, span)]
+        own = [
+            episode
+            for episode in cluster
+            if touches(episode.span, span)
+            and (episode.kind is EpisodeKind.TRAFFIC_LOST) == what.is_of_traffic
+        ]
         if not own or not _may_hold(own, event.core, takers):
             continue
         rank = (

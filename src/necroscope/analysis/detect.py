@@ -14,6 +14,7 @@ from necroscope.analysis.episodes import Episode, merge_episodes
 from necroscope.analysis.machine_episodes import machine_episodes
 from necroscope.analysis.node import Node
 from necroscope.analysis.softirq_episodes import softirq_episodes
+from necroscope.analysis.traffic_episodes import traffic_episodes
 from necroscope.analysis.wait_episodes import wait_episodes
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -58,3 +59,4 @@ def _all(node: Node) -> Iterator[Episode]:
     yield from machine_episodes(node)
     yield from burst_episodes(node)
     yield from wait_episodes(node)
+    yield from traffic_episodes(node)

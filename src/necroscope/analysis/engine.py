@@ -10,7 +10,7 @@ from necroscope.analysis.case import Case, case_of
 from necroscope.analysis.clusters import Cluster, around_moment, gather
 from necroscope.analysis.detect import busiest_core, detect
 from necroscope.analysis.gap_notes import is_damage
-from necroscope.analysis.happenings import happenings
+from necroscope.analysis.happenings import counted_timeouts, happenings
 from necroscope.analysis.incidents import incident_of, weigh_all
 from necroscope.analysis.node import Node
 from necroscope.analysis.quality import lacking
@@ -200,7 +200,10 @@ def _node(recording: Recording, around: Span, notes: list[str]) -> Node:
 
 
 def _clusters(node: Node) -> list[Cluster]:
-    return gather(node.episodes, happenings(node.columns("events")), node.columns("interrupts"))
+    told = happenings(node.columns("events"))
+    found = [*told, *counted_timeouts(node.device_rises, told)]
+    found.sort(key=lambda one: one.time_ns)
+    return gather(node.episodes, found, node.columns("interrupts"))
 
 
 def _candidate(one: Cluster) -> IncidentCandidate:

@@ -31,6 +31,7 @@ class EpisodeKind(StrEnum):
     IO_BLOCKED = "io_blocked"
     TASK_DELAYED = "task_delayed"
     TASK_BLOCKED = "task_blocked"
+    TRAFFIC_LOST = "traffic_lost"
 
 
 # A core is held in a mode.
@@ -55,6 +56,7 @@ HURT = SUFFERING | {
     EpisodeKind.THROTTLED,
     EpisodeKind.TASK_DELAYED,
     EpisodeKind.TASK_BLOCKED,
+    EpisodeKind.TRAFFIC_LOST,
 }
 # Their level is the longest wait in seconds, not a share.
 _WAITS: Final = frozenset(

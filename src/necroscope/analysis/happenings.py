@@ -3,12 +3,14 @@ far back it began.
 """
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays
+from necroscope.analysis.device_counters import CounterKind, CounterRise
 from necroscope.model.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 # Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog
@@ -37,6 +39,12 @@ _LOOK_BACK_S: Final = {
     "nfs_server_silent": 190,
     "nvme_timeout": 35,
     "nvme_reset": 35,
+    "conntrack_full": 5,
+    "neighbour_overflow": 5,
+    "gpu_xid": 10,
+    "gpu_lost": 10,
+    "kernel_panic": 0,
+    "boot_ended": 0,
     "ray_node_dead": 75,
     "ray_actor_died": 75,
     "ray_job_failed": 75,
@@ -51,12 +59,10 @@ _MINOR_S: Final = {
     "clocksource_unstable": 5,
     "hrtimer_slow": 2,
     "workqueue_hog": 5,
-    "conntrack_full": 5,
     "oom_kill": 10,
     "oom_invoked": 10,
     "page_allocation_failure": 5,
     "nfs_server_answers": 2,
-    "gpu_xid": 10,
     "container_die": 3,
     "container_oom": 10,
     "unit_failed": 3,
@@ -67,6 +73,16 @@ _MINOR_S: Final = {
 # measured anew.
 _AGAIN_NS: Final = 10 * NS_PER_S
 NIC_KINDS: Final = frozenset(kind for kind in _LOOK_BACK_S if kind.startswith("nic_"))
+# Tables of the network that are full: of the node's traffic, and of no core.
+TRAFFIC_KINDS: Final = frozenset({"conntrack_full", "neighbour_overflow"})
+GPU_KINDS: Final = frozenset({"gpu_xid", "gpu_lost"})
+# The end of the boot before: told when the next one begins.
+ENDED_KINDS: Final = frozenset({"kernel_panic", "boot_ended"})
+_SCOPES: Final = {"traffic": TRAFFIC_KINDS, "gpu": GPU_KINDS, "end": ENDED_KINDS}
+_OF_NO_CORE: Final = TRAFFIC_KINDS | GPU_KINDS | ENDED_KINDS
+# The transmit watchdog's hits that the log does not tell: up to 5.15 it tells the first of a boot
+# only. The log's own line is this near to the read that counts it.
+_TOLD_NS: Final = 15 * NS_PER_S
 # The line says how long the task has stood, which is a setting (hung_task_timeout_secs).
 _SAYS_ITS_AGE: Final = frozenset({"hung_task"})
 _SWAPS_CORE_AND_QUEUE: Final = frozenset({"ena.lost_tx", "ena.lost_tx_2"})
@@ -110,7 +126,19 @@ class Happening:
         """Whether a core of this node may be behind it. Ray writes of any node of its cluster where
         its head runs: such a line says nothing of the node it was written on.
         """
-        return not self.kind.startswith("ray_")
+        return not self.kind.startswith("ray_") and self.kind not in _OF_NO_CORE
+
+    @property
+    def scope(self) -> str:
+        """Events of one scope may tell of the same trouble, those of two never do."""
+        for scope, kinds in _SCOPES.items():
+            if self.kind in kinds:
+                return scope
+        return "core" if self.is_of_a_core else "ray"
+
+    @property
+    def is_of_traffic(self) -> bool:
+        return self.kind in TRAFFIC_KINDS
 
     @property
     def may_swap_core_and_queue(self) -> bool:
@@ -152,6 +180,29 @@ def happenings(events: ColumnArrays) -> list[Happening]:
     return _drop_repeats(
         [_happening(events, row) for row in range(len(events)) if _matters(events, row)]
     )
+
+
+def counted_timeouts(
+    rises: Iterable[CounterRise], told: Sequence[Happening]
+) -> Iterator[Happening]:
+    """Hits of the transmit watchdog that the device counted and the log does not tell."""
+    logged_ns = [one.time_ns for one in told if one.kind in NIC_KINDS]
+    for one in rises:
+        is_told = any(abs(time_ns - one.time_ns) <= _TOLD_NS for time_ns in logged_ns)
+        if one.kind is CounterKind.WATCHDOG and one.queue is not None and not is_told:
+            times = f"{one.rise} times" if one.rise > 1 else "once"
+            yield Happening(
+                one.time_ns,
+                "nic_tx_timeout",
+                None,
+                None,
+                one.device,
+                one.queue,
+                None,
+                None,
+                f"{one.device}: the transmit watchdog fired {times} on queue {one.queue}, by its"
+                " counter; the log does not tell it",
+            )
 
 
 def _matters(events: ColumnArrays, row: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.core_time import MODES, CoreShares, core_shares
+from necroscope.analysis.device_counters import CounterRise, read_rises
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.recording import Recording
@@ -95,6 +96,11 @@ class Node:
     def waits(self) -> tuple[TaskWait, ...]:
         """Those that count, in order of time."""
         return task_waits(self.columns("waits"))
+
+    @cached_property
+    def device_rises(self) -> tuple[CounterRise, ...]:
+        """What network devices counted that tells of trouble, in order of time."""
+        return tuple(read_rises(self.recording, self.span))
 
     @cached_property
     def core_shares(self) -> CoreShares:

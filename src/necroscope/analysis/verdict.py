@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
-from necroscope.analysis import origin_facts
+from necroscope.analysis import origin_facts, traffic
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.quality import Shortcoming, hidden, unseen
@@ -151,6 +151,7 @@ def _verdict(case: Case, best: Contender, doubts: tuple[Evidence, ...]) -> Verdi
             *told[:_BEFORE_ORIGIN],
             *origin_facts.about(case, found.origin),
             *told[_BEFORE_ORIGIN:],
+            *traffic.about(case),
         ),
         against=(*found.against, *doubts),
         fix=(*found.fix, *cause.fix),

@@ -15,12 +15,14 @@ from typing import Final
 from necroscope.analysis.case import Case
 from necroscope.analysis.case_times import TICK_NS
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.device_counters import CounterKind
 from necroscope.analysis.episodes import SUFFERING, EpisodeKind, touches
 from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import of_event
 from necroscope.analysis.happenings import NIC_KINDS
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.traffic import of_devices
 from necroscope.model.definitions import STALL_NS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -45,6 +47,8 @@ _DEVICE_COUNTERS: Final = (
     "admin_to",
     "wd_expired",
 )
+_FAULTS: Final = frozenset({CounterKind.FAULT})
+_STARVED: Final = frozenset({CounterKind.STARVED})
 LIMITS: Final = Thresholds(
     recorded=Threshold(0.8, "of the time before the line, to say that a core was well in it"),
     in_kernel=Threshold(0.7, "of the core's time: with more, its poll may have had no turn"),
@@ -69,6 +73,7 @@ def assess(case: Case) -> Assessment | None:
         return None
     starved = _starvation(case, events)
     reasons = [reason for event in events if (reason := _device_reason(event))]
+    reasons += [] if starved else [item.text for item in of_devices(case, _FAULTS)]
     device = next((event.happening.device for event in events if event.happening.device), None)
     was_well = _core_was_well(case)
     evidence = [
@@ -124,6 +129,7 @@ def _starvation(case: Case, events: list[JoinedEvent]) -> list[Evidence]:
                 )
             )
             break
+    found += of_devices(case, _STARVED)
     held = [
         e
         for e in case.episodes
