@@ -1,10 +1,12 @@
-"""Real waits of a known length and kind, made by processes of our own: for a core, in the kernel, and
-for a lock of user space.
+"""Real waits of a known length and kind, made by processes of our own: for a core, in the kernel, for
+a lock of user space or on a file, and for who should read a pipe.
 """
 
 import ctypes
+import fcntl
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -101,8 +103,42 @@ def wait_for_a_lock(seconds: float) -> int:
     return waiter[0]
 
 
+def wait_for_a_file_lock(seconds: float) -> int:
+    """A process that wants a lock on a file which this one has; its pid."""
+    with tempfile.TemporaryFile() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waiter = os.fork()
+        if waiter == 0:
+            own = os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDWR)
+            fcntl.flock(own, fcntl.LOCK_EX)
+            os._exit(0)
+        time.sleep(seconds)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        os.waitpid(waiter, 0)
+    return waiter
+
+
+def wait_for_a_reader(seconds: float) -> int:
+    """A process that writes into a pipe which this one does not read for so long; its pid."""
+    end, begin = os.pipe()
+    waiter = os.fork()
+    if waiter == 0:
+        os.close(end)
+        os.write(begin, bytes(1 << 17))
+        os._exit(0)
+    os.close(begin)
+    time.sleep(seconds)
+    while os.read(end, 1 << 17):
+        pass
+    os.close(end)
+    os.waitpid(waiter, 0)
+    return waiter
+
+
 INJECTIONS: dict[str, Callable[[float], int]] = {
     "runnable": lambda seconds: wait_for_a_core(max(os.sched_getaffinity(0)), seconds),
     "blocked": sleep_in_the_kernel,
     "futex": wait_for_a_lock,
+    "file_lock": wait_for_a_file_lock,
+    "unread": wait_for_a_reader,
 }

@@ -11,8 +11,10 @@ import numpy as np
 from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.wait_channels import (
     DEVICE,
+    FILE_LOCK,
     FUTEX,
     MMAP_LOCK,
+    UNREAD,
     WRITEBACK,
     WaitChannel,
     channel_of,
@@ -27,7 +29,12 @@ RUNNABLE: Final = "runnable"
 # Shorter ones are many on a busy node, and are counted, not told one by one.
 COUNTED_NS: Final = 100 * NS_PER_MS
 _MOST: Final = 5_000
-_SHARED: Final = {DEVICE: "a device or file server", WRITEBACK: "dirty pages to be written"}
+_SHARED: Final = {
+    DEVICE: "a device or file server",
+    WRITEBACK: "dirty pages to be written",
+    FILE_LOCK: "a lock on a file",
+    UNREAD: "who reads a pipe or socket",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,10 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class TaskWait:
-    """`by` is who had the core longest, or who ended the sleep; stacks are innermost first."""
+    """`by` is who had the core longest, or who ended the sleep; `held_by` had what it slept for
+    while it did, in `held_stack`. Of a wait for a core `stack` is the sleep it was woken from.
+    Stacks are innermost first.
+    """
 
     from_ns: int
     to_ns: int
@@ -57,6 +67,8 @@ class TaskWait:
     by_ran_ns: int
     by_stack: tuple[str, ...]
     futex: int | None
+    held_by: Waiter | None = None
+    held_stack: tuple[str, ...] = ()
 
     @property
     def span(self) -> Span:
@@ -77,7 +89,8 @@ class TaskWait:
 
     @property
     def channel(self) -> WaitChannel:
-        return channel_of(self.kind, self.stack, self.by_stack)
+        is_lock = self.held_by is not None
+        return channel_of(self.kind, self.stack, self.by_stack, is_lock=is_lock)
 
     @property
     def subject(self) -> str:
@@ -93,8 +106,11 @@ class TaskWait:
 
     @property
     def given_by(self) -> Waiter | None:
-        """Who had the lock until then, if it was one and was given back."""
-        return self.by if not self.is_open and is_release(self.kind, self.by_stack) else None
+        """Who had the lock until then, if it was one and was given back; else who had it when it
+        was last looked at.
+        """
+        is_given = not self.is_open and is_release(self.kind, self.by_stack)
+        return self.by if is_given and self.by is not None else self.held_by
 
     def words(self) -> str:
         """`trainer[71] waited 0.95 s for core 1`."""
@@ -120,6 +136,9 @@ def task_waits(rows: ColumnArrays, least_ns: int = COUNTED_NS) -> tuple[TaskWait
                 stack=wait.stack or before.stack,
                 by=wait.by or before.by,
                 by_ran_ns=max(wait.by_ran_ns, before.by_ran_ns),
+                futex=wait.futex or before.futex,
+                held_by=wait.held_by or before.held_by,
+                held_stack=wait.held_stack or before.held_stack,
             )
         found[number] = wait
     return tuple(sorted(found.values(), key=lambda wait: wait.from_ns))
@@ -138,10 +157,13 @@ def _keys(rows: ColumnArrays) -> Iterator[tuple[object, int, int, bool]]:
 
 def _wait(row: dict[str, Any]) -> TaskWait:
     waited_ns = int(row["waited_ns"])
-    by = None
+    by, held_by = None, None
     if np.isfinite(row["by_pid"]):
         numbers = int(row["by_pid"]), int(row["by_tid"])
         by = Waiter(row["by_comm"], *numbers, row["by_cgroup"], row["by_policy"])
+    by_stack, held_stack = _names(row["by_stack"]), ()
+    if row["is_open"] and row["kind"] != RUNNABLE:
+        by, held_by, by_stack, held_stack = None, by, (), by_stack
     return TaskWait(
         int(row["time"]) - waited_ns,
         int(row["time"]),
@@ -150,9 +172,15 @@ def _wait(row: dict[str, Any]) -> TaskWait:
         int(row["cpu"]),
         Waiter(row["comm"], int(row["pid"]), int(row["tid"]), row["cgroup"], row["policy"]),
         int(row["priority"]),
-        tuple((row["stack"] or "").split(";")) if row["stack"] else (),
+        _names(row["stack"]),
         by,
         int(row["by_ran_ns"]) if np.isfinite(row["by_ran_ns"]) else 0,
-        tuple(row["by_stack"].split(";")) if row["by_stack"] else (),
+        by_stack,
         int(row["futex"]) if np.isfinite(row["futex"]) else None,
+        held_by,
+        held_stack,
     )
+
+
+def _names(stack: str | None) -> tuple[str, ...]:
+    return tuple(stack.split(";")) if stack else ()

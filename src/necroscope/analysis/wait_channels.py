@@ -16,10 +16,13 @@ from necroscope.analysis.functions import Functions, functions
 # Callers of a lock that are looked at, and functions of the one that gives it back.
 _NEAR: Final = 3
 _NEAR_RELEASE: Final = 4
+# Of a lock on a file and of pipes more: they are woken through a queue.
+_NEAR_QUEUED: Final = 8
 FUTEX, LOCK, WRITEBACK, DEVICE, ORDINARY_SLEEP, OTHER = (
     *("futex", "lock", "writeback", "device"),
     *("ordinary", "other"),
 )
+FILE_LOCK, UNREAD = "file_lock", "unread"
 # kernel/locking/: mutexes, semaphores and rt_mutexes; rwsems; per-CPU rwsems.
 _MUTEX: Final = functions(
     "__mutex_lock* mutex_lock* ww_mutex_lock* __ww_mutex_lock* __down_common* __down down"
@@ -35,6 +38,17 @@ MMAP_LOCK: Final = "mmap_lock"
 # kernel/futex/: who sleeps there, and how a lock of user space is given back.
 _FUTEX_SLEEPS: Final = functions("futex_* __futex_* do_futex")
 _FUTEX_RELEASES: Final = functions("futex_wake* do_futex futex_unlock_pi wake_futex_pi")
+# fs/locks.c; fs/pipe.c, net/core/sock.c, net/unix/af_unix.c, net/core/stream.c.
+_FILE_LOCKS: Final = functions("locks_* __locks_* flock_* fcntl_setlk* posix_lock* do_lock_file_*")
+_WRITES: Final = functions(
+    "pipe_write anon_pipe_write fifo_pipe_write wait_for_space splice_to_pipe sock_wait_for_wmem"
+    " sock_alloc_send_pskb sk_stream_wait_memory unix_wait_for_peer unix_stream_sendmsg"
+    " unix_dgram_sendmsg tcp_sendmsg_locked tcp_sendmsg"
+)
+_READS: Final = functions(
+    "pipe_read anon_pipe_read fifo_pipe_read pipe_release unix_stream_* unix_dgram_* sock_wfree"
+    " unix_write_space sock_def_write_space* sk_stream_write_space tcp_*"
+)
 # How each is given back.
 _RELEASES: Final = (
     (functions("__mutex_unlock_slowpath mutex_unlock* __up up rt_mutex_* __rt_mutex_*"), _MUTEX),
@@ -152,23 +166,49 @@ class WaitChannel:
         return self.kind == FUTEX or self.is_global or self.name == MMAP_LOCK
 
 
+# By kind of wait: the functions of who sleeps, what it is called, and how it is ended by the one
+# that was waited for.
+_OF_USERS: Final = {
+    FUTEX: ("futex", "for a lock of its own program (futex)", _FUTEX_SLEEPS, _FUTEX_RELEASES),
+    FILE_LOCK: ("a lock on a file", "for a lock on a file", _FILE_LOCKS, _FILE_LOCKS),
+    UNREAD: ("a pipe or socket", "until the other end of a pipe or socket read", _WRITES, _READS),
+}
+
+
 def is_release(kind: str, by_stack: tuple[str, ...]) -> bool:
-    """Who woke the sleeper gave a lock back: a signal, a tracer or an exit wakes as well."""
-    near = by_stack[:_NEAR_RELEASE]
+    """Who woke the sleeper gave a lock back, or read: a signal, a tracer or an exit wakes as
+    well.
+    """
+    if kind in (FILE_LOCK, UNREAD):
+        return any(name in _OF_USERS[kind][3] for name in by_stack[:_NEAR_QUEUED])
     groups = [_FUTEX_RELEASES] if kind == FUTEX else [release for release, _ in _RELEASES]
-    return any(name in group for group in groups for name in near)
+    return any(name in group for group in groups for name in by_stack[:_NEAR_RELEASE])
 
 
-def channel_of(kind: str, stack: tuple[str, ...], by_stack: tuple[str, ...] = ()) -> WaitChannel:
-    """`by_stack` is that of who woke it; a sleep that goes on has none."""
-    if kind == FUTEX and stack and not any(name in _FUTEX_SLEEPS for name in stack):
-        return WaitChannel(ORDINARY_SLEEP, stack[0], f"in {stack[0]}")
-    if kind == FUTEX:
-        return WaitChannel(FUTEX, "futex", "for a lock of its own program (futex)")
+def is_kernel_lock(by_stack: tuple[str, ...]) -> bool:
+    """Whether a sleeping lock of the kernel was given back."""
+    return is_release("blocked", by_stack)
+
+
+def channel_of(
+    kind: str,
+    stack: tuple[str, ...],
+    by_stack: tuple[str, ...] = (),
+    *,
+    is_lock: bool = False,
+) -> WaitChannel:
+    """`by_stack` is that of who woke it; a sleep that goes on has none. `is_lock`: the kernel
+    itself said that it is a lock.
+    """
+    if kind in _OF_USERS:
+        called, told, sleeps, _ = _OF_USERS[kind]
+        if stack and not any(function in sleeps for function in stack):
+            return WaitChannel(ORDINARY_SLEEP, stack[0], f"in {stack[0]}")
+        return WaitChannel(kind, called, told)
     if not stack:
         return WaitChannel(OTHER, "unknown", "in the kernel")
     primitive = _primitive(stack[0], by_stack)
-    if primitive is not None:
+    if primitive is not None or is_lock:
         return _lock(stack, primitive)
     for group, found, words in (
         (_WRITEBACK, WRITEBACK, "for dirty pages to be written"),
@@ -192,14 +232,14 @@ def _primitive(innermost: str, by_stack: tuple[str, ...]) -> Functions | None:
     return next((group for _, group in _RELEASES if innermost in group), None)
 
 
-def _lock(stack: tuple[str, ...], primitive: Functions) -> WaitChannel:
+def _lock(stack: tuple[str, ...], primitive: Functions | None) -> WaitChannel:
     """The nearest caller decides, then the next: functions between are inlined or only pass it
     on.
     """
     callers = [name for name in stack if name not in PRIMITIVES]
     for caller in callers[:_NEAR]:
         for lock in _LOCKS:
-            if lock.primitive is primitive and caller in lock.callers:
+            if primitive in (None, lock.primitive) and caller in lock.callers:
                 return WaitChannel(LOCK, lock.name, f"for {lock.name} ({caller})", lock.is_global)
     first = callers[0] if callers else "a system call"
     return WaitChannel(LOCK, f"the lock of {first}", f"for the lock of {first}")

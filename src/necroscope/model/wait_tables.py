@@ -21,8 +21,9 @@ WAIT_TABLES: Final = (
             Column(
                 "kind",
                 Type.CATEGORY,
-                "runnable (wanted a core and had none), blocked (uninterruptible sleep) or futex"
-                " (a lock of user space)",
+                "runnable (wanted a core and had none), blocked (uninterruptible sleep), futex (a"
+                " lock of user space), file_lock (flock(2), fcntl(2)) or unread (wrote to a pipe or"
+                " socket whose other end did not read)",
             ),
             Column(
                 "is_open",
@@ -45,14 +46,16 @@ WAIT_TABLES: Final = (
             Column(
                 "stack",
                 Type.UTF8,
-                "the kernel's functions it slept in, innermost first, separated by `;`",
+                "the kernel's functions it slept in, innermost first, separated by `;`; of kind"
+                " runnable those of the sleep it was woken from",
                 nullable=True,
             ),
             Column("futex", Type.INT64, "address of the lock of user space", nullable=True),
             Column(
                 "by_pid",
                 Type.INT32,
-                "process that had the core longest of late, or that woke it up",
+                "process that had the core longest of late, or that woke it up; of a sleep that"
+                " went on who had what it waits for, where that could be found",
                 nullable=True,
             ),
             Column("by_tid", Type.INT32, "its thread", nullable=True),
@@ -68,7 +71,8 @@ WAIT_TABLES: Final = (
             Column(
                 "by_stack",
                 Type.UTF8,
-                "the kernel's functions from which it was woken up",
+                "the kernel's functions from which it was woken up; of a sleep that went on those"
+                " that `by` was in",
                 nullable=True,
             ),
         ),

@@ -101,7 +101,11 @@ def open_sources(
     lookup = Lookup(root, start=broker.start if broker else start_process)
     opened = _open_sampler(settings, cores, lookup, broker)
     if settings.waits_ns:
-        ticked.append(Waits(root, possible, settings.waits_ns, opened.name_function))
+        read_closely = broker.read if broker else None
+        name_function = opened.name_function
+        ticked.append(
+            Waits(root, possible, settings.waits_ns, name_function, read_closely=read_closely)
+        )
     for source in ticked:
         if source.period_s == 1.0:
             source.period_s = settings.tick_ns / NS_PER_S

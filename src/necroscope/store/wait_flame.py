@@ -21,6 +21,8 @@ _KINDS: Final = {
     "runnable": "[waits for a core]",
     "blocked": "[sleeps in the kernel]",
     "futex": "[waits for a lock of its own]",
+    "file_lock": "[waits for a lock on a file]",
+    "unread": "[waits until the other end reads]",
 }
 
 
@@ -50,8 +52,9 @@ def _key(row: dict[str, Any]) -> tuple[object, int, int, bool]:
 
 
 def _functions(row: dict[str, Any]) -> list[str]:
-    """Outermost first."""
-    return row["stack"].split(";")[::-1] if row["stack"] else []
+    """Outermost first; who waited for a core had been woken from its sleep."""
+    is_asleep = row["stack"] and row["kind"] != "runnable"
+    return row["stack"].split(";")[::-1] if is_asleep else []
 
 
 def _is_chosen(row: dict[str, Any], selection: Selection) -> bool:

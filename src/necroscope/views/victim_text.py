@@ -9,6 +9,8 @@ _KINDS = {
     "runnable": "wanted a core and had none",
     "blocked": "slept in the kernel",
     "futex": "waited for a lock of its own program",
+    "file_lock": "waited for a lock on a file",
+    "unread": "waited until the other end of a pipe or socket read",
 }
 
 
@@ -56,7 +58,11 @@ def _in_the_way(wait: TaskWait) -> list[str]:
             " (cpu.max) was used up"
         )
     if wait.stack:
-        found.append(f"slept in {' < '.join(wait.stack[:6])}")
+        what = "had slept" if wait.is_for_a_core else "slept"
+        found.append(f"{what} in {' < '.join(wait.stack[:6])}")
+    if wait.held_by is not None:
+        where = f", in {' < '.join(wait.held_stack[:6])}" if wait.held_stack else ""
+        found.append(f"{wait.held_by.comm}[{wait.held_by.tid}] had it meanwhile{where}")
     if wait.by_stack:
         found.append(f"woken from {' < '.join(wait.by_stack[:6])}")
     return found

@@ -3,13 +3,12 @@
 from typing import Final
 
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.wait_channels import is_kernel_lock
 from necroscope.model.definitions import ORDINARY, REAL_TIME, STARVED_NS
 from necroscope.model.units import format_duration
 
 QUESTION: Final = "task-waits"
 _MOST: Final = 4
-# How the kernel's sleeping locks are given back (kernel/locking).
-_RELEASES: Final = ("__mutex_unlock_slowpath", "rwsem_wake", "percpu_up_write")
 _RECORD: Final = "record it: necroscope record --dir D --for 2m"
 
 
@@ -22,7 +21,7 @@ def examine(seen: Seen) -> list[Finding]:
             continue
         if row["kind"] == "runnable":
             found[row["cpu"]] = row
-        elif any(name in str(row["by_stack"]) for name in _RELEASES):
+        elif is_kernel_lock(tuple(str(row["by_stack"]).split(";"))):
             found["lock"] = row
     return [_finding(row) for row in list(found.values())[-_MOST:]]
 

@@ -17,18 +17,23 @@ from necroscope.sources.perf.wait_layout import (
     SLEEPERS,
     STACK_BYTES,
     TID,
+    UNREAD,
     Places,
     WaitMaps,
 )
 
-# Of a sleeper in the table, behind its thread number; by how often it slept one sleep is told from
-# the next.
+# Of a sleeper in the table, behind its thread number: the kind of its sleep in the lowest byte of a
+# word whose other bits are the thread that has the lock, if that is known; since when; by how often
+# it slept one sleep is told from the next.
 SLEEPER_KIND, SINCE, SLEEPER_ADDRESS, SWITCHES = 4, 8, 16, 24
+OWNER_SHIFT: Final = 8
 # include/linux/sched.h
 UNINTERRUPTIBLE, NOLOAD = 0x2, 0x400
 # On a program's stack: the clock of the run queue.
 NOW: Final = -8
 _DELAY: Final = -32
+# Who writes to a slow reader waits in many short pauses, which are no news.
+_UNREAD_NS: Final = 100_000_000
 _SLEEPER_SHIFT: Final = 5
 _COMM_BYTES: Final = 16
 
@@ -49,6 +54,22 @@ class WaitCode:
         program.shift_left(bpf.R3, _SLEEPER_SHIFT)
         program.add(bpf.R9, bpf.R3)
 
+    def note_sleep(self, program: bpf.Program) -> None:
+        """Place R9 is task R6's from now on."""
+        program.load32(bpf.R2, bpf.R6, self.places.tid)
+        program.store32(bpf.R9, 0, bpf.R2)
+        program.load64(bpf.R1, bpf.R6, self.places.switches)
+        program.store64(bpf.R9, SWITCHES, bpf.R1)
+        program.call(bpf.KTIME_GET_NS)
+        program.store64(bpf.R9, SINCE, bpf.R0)
+
+    def leave_out_short(self, program: bpf.Program, waited: int, without: str) -> None:
+        """A sleep of kind R1 that was no longer than is usual for its kind."""
+        program.jump_if_at_most(waited, self.threshold_ns, without)
+        program.jump_if_not_equal(bpf.R1, UNREAD, "long")
+        program.jump_if_at_most(waited, max(self.threshold_ns, _UNREAD_NS), without)
+        program.label("long")
+
     def correct_delay(self, program: bpf.Program, task: int, label: str) -> None:
         """R9, how long the kernel believes `task` to be queued, since it was woken if that is not
         true.
@@ -62,7 +83,7 @@ class WaitCode:
         self.point_at_sleeper(program)
         program.load32(bpf.R1, bpf.R9, 0)
         program.jump_if_differs(bpf.R1, bpf.R2, f"{label} kept")
-        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.load8(bpf.R1, bpf.R9, SLEEPER_KIND)
         program.jump_if_not_equal(bpf.R1, AWAKE, f"{label} kept")
         program.load64(bpf.R1, bpf.R9, SWITCHES)
         program.load64(bpf.R2, task, places.switches)

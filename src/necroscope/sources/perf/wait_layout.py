@@ -12,6 +12,8 @@ from necroscope.sources.perf.btf import KernelTypes
 RUNNABLE, BLOCKED, LOCKED = 0, 1, 2
 # In the table of sleepers only: awake since then, whatever the kernel says (`wait_code`).
 AWAKE: Final = 3
+# A lock on a file, and a pipe or socket whose other end does not take what is written.
+FILE_LOCKED, UNREAD = 4, 5
 SLEEPERS: Final = 1 << 15
 SLEEPER_BYTES: Final = 32
 # A core's words: its histogram, its longest wait since the last look, records without a place in
@@ -25,9 +27,9 @@ STACK_BYTES: Final = 24 * 8
 KIND, CPU, END, WAITED, TASK = 0, 4, 8, 16, 24
 # ... who was in the way: on the core, or the one that woke it, and for how long it had the core ...
 OTHER, OTHER_RAN = 72, 120
-# ... the word in memory that a lock of user space is, and two stacks with their lengths.
+# ... the word in memory that a lock of user space is, or the descriptor of a file, pipe or socket;
+# and two stacks with their lengths, of which one that wanted a core has its own only.
 ADDRESS, STACK_LENGTH, OTHER_STACK_LENGTH, STACK = 128, 136, 144, 152
-RUNNABLE_BYTES: Final = ADDRESS
 OPEN_BYTES: Final = STACK + STACK_BYTES
 BLOCKED_BYTES: Final = OPEN_BYTES + STACK_BYTES
 # Of a task in a record.
@@ -35,19 +37,36 @@ TID, PID, COMM, CGROUP, POLICY, PRIORITY, ALLOWED, FLAGS = 0, 4, 8, 24, 32, 36, 
 
 WANTED: Final = (
     *("task_struct", "rq", "cfs_rq", "css_set", "cgroup", "kernfs_node", "pt_regs"),
+    *("mutex", "rw_semaphore"),
     *("btf_trace_sched_switch", "btf_trace_sched_waking", "bpf_iter_task"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Futex:
-    """Where the registers of a system call lie, and futex's number."""
+class SystemCalls:
+    """Where the registers of a system call lie, and the numbers of those in which a task sleeps for
+    another: for a lock in memory, a lock on a file, or until the other end has read.
+    """
 
     number: int
-    call: int
-    address: int
-    command: int
-    value: int
+    first: int
+    second: int
+    third: int
+    futex: int
+    flock: int
+    fcntl: int
+    writes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Since 6.16 (3cf67d61ff98) a kernel with CONFIG_DETECT_HUNG_TASK_BLOCKER knows for which lock
+    a task sleeps, and the lock knows its owner.
+    """
+
+    lock: int
+    mutex_owner: int
+    rwsem_owner: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +97,8 @@ class Places:
     queue_cpu: int
     running: int
     has_state_argument: bool
-    futex: Futex | None
+    calls: SystemCalls | None
+    blocker: Blocker | None
 
 
 def find_places(types: KernelTypes, machine: str = "") -> Places:
@@ -113,23 +133,40 @@ def find_places(types: KernelTypes, machine: str = "") -> Places:
         queue_cpu=types.offset("rq", "cpu"),
         running=types.offset("rq", "curr"),
         has_state_argument=arguments > 3,
-        futex=_find_futex(types, machine or platform.machine()),
+        calls=_find_calls(types, machine or platform.machine()),
+        blocker=_find_blocker(types),
     )
 
 
-def _find_futex(types: KernelTypes, machine: str) -> Futex | None:
+def _find_calls(types: KernelTypes, machine: str) -> SystemCalls | None:
+    """write, writev, sendto, sendmsg, sendmmsg by asm/unistd.h of each."""
+
     def register(name: str) -> int:
         return types.offset("pt_regs", name)
 
     try:
         if machine == "x86_64":
-            return Futex(202, register("orig_ax"), register("di"), register("si"), register("dx"))
+            number, first, second, third = map(register, ("orig_ax", "di", "si", "dx"))
+            writes = (1, 20, 44, 46, 307)
+            return SystemCalls(number, first, second, third, 202, 73, 72, writes)
         if machine == "aarch64":
             first = register("regs")
-            return Futex(98, register("syscallno"), register("orig_x0"), first + 8, first + 16)
+            places = register("syscallno"), register("orig_x0"), first + 8, first + 16
+            return SystemCalls(*places, 98, 32, 25, (64, 66, 206, 211, 269))
     except SourceUnavailable:
         pass
     return None
+
+
+def _find_blocker(types: KernelTypes) -> Blocker | None:
+    try:
+        return Blocker(
+            types.offset("task_struct", "blocker"),
+            types.offset("mutex", "owner.counter"),
+            types.offset("rw_semaphore", "owner.counter"),
+        )
+    except SourceUnavailable:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

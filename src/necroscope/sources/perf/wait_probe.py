@@ -32,7 +32,7 @@ from necroscope.sources.perf.wait_layout import (
 from necroscope.sources.perf.wait_programs import WaitPrograms
 from necroscope.sources.perf.wait_scan import ScanProgram
 
-_RING_BYTES: Final = 1 << 18
+_RING_BYTES: Final = 1 << 19
 _MOST_OPEN: Final = 512
 _RING_ON_REAL_TIME: Final = (6, 12)
 
@@ -130,16 +130,16 @@ class WaitProbe:
         self, types: btf.KernelTypes, places: Places, maps: WaitMaps, threshold_ns: int
     ) -> TypedTracepointProgram:
         """Before 5.15 (dd6e10fbd9fb) a program cannot ask for a task's registers: then locks of
-        user space are not seen.
+        user space and of files, and pipes, are not seen.
         """
         identity, _ = types.tracepoint("sched_switch")
         try:
             code = WaitPrograms(places, maps, threshold_ns).at_switch()
             return self._hold(TypedTracepointProgram(code, identity))
         except OSError:
-            if places.futex is None:
+            if places.calls is None:
                 raise
-        code = WaitPrograms(replace(places, futex=None), maps, threshold_ns).at_switch()
+        code = WaitPrograms(replace(places, calls=None), maps, threshold_ns).at_switch()
         return self._hold(TypedTracepointProgram(code, identity))
 
 

@@ -5,8 +5,9 @@ They run at every switch and at every wake-up, so what they leave out counts.
 
 - The kernel itself keeps since when a task is queued (`sched_info.last_queued`) on the clock of its
   run queue, so that a switch compares two numbers that are in the cache, and no wake-up is timed.
-- Only a task that sleeps uninterruptibly, or in futex(2) for a lock that is held, is put into the
-  table of sleepers; a wake-up of any other finds another number there and ends.
+- Only a task that sleeps uninterruptibly, or in a system call in which it can only wait for another
+  task (for a lock that is held, or until the other end of a pipe has read), is put into the table
+  of sleepers; a wake-up of any other finds another number there and ends.
 - The table is an array by thread number. Of two sleepers that meet in one place the later stays:
   the walk over all tasks (`wait_scan`) still sees the other.
 - Names, stacks and clocks are read only for a wait over the threshold.
@@ -20,6 +21,7 @@ from necroscope.sources.perf.softirq_programs import find_bucket
 from necroscope.sources.perf.wait_code import (
     NOLOAD,
     NOW,
+    OWNER_SHIFT,
     SINCE,
     SLEEPER_ADDRESS,
     SLEEPER_KIND,
@@ -39,6 +41,7 @@ from necroscope.sources.perf.wait_layout import (
     COMM,
     CPU,
     END,
+    FILE_LOCKED,
     KIND,
     LOCKED,
     LOST,
@@ -49,14 +52,14 @@ from necroscope.sources.perf.wait_layout import (
     PID,
     POLICY,
     RUNNABLE,
-    RUNNABLE_BYTES,
     STACK,
     STACK_LENGTH,
     TASK,
     TID,
+    UNREAD,
     WAITED,
     WORST,
-    Futex,
+    SystemCalls,
 )
 
 _CORE_SHIFT: Final = 9
@@ -65,13 +68,21 @@ _RUNNER, _RUNNER_RAN, _RUNNER_END = 256, 304, 312
 _LONG_RUN_NS: Final = 10_000_000
 _REMEMBERED_BITS: Final = 30  # ns: about a second
 _MUCH_SHORTER_BITS: Final = 2
-_CORE, _SLEPT = -16, -8
+_CORE, _SLEPT, _OWNER, _COMMAND = -16, -8, -24, -32
+_OWNER_BYTES: Final = 4
 _COMM_BYTES: Final = 16
 _INTERRUPTIBLE: Final = 0x1
-# include/uapi/linux/futex.h. glibc, Go and others wait for a lock by FUTEX_WAIT with the value 2,
-# locked and waited for; condition variables wait by FUTEX_WAIT_BITSET.
+# include/uapi/linux/futex.h. glibc and Go wait for a lock by FUTEX_WAIT with the value 2, locked
+# and waited for, and glibc keeps its owner two words behind (nptl/pthread_mutex_lock.c). A lock
+# that inherits priorities is its owner's number. glibc's condition variables wait by
+# FUTEX_WAIT_BITSET. Where a library waits so for something else (musl, oneTBB), each thread has its
+# own address.
 _FUTEX_WAIT, _FUTEX_LOCK_PI, _FUTEX_LOCK_PI2, _FUTEX_COMMAND = 0, 6, 13, 0x7F
 _LOCKED_AND_WAITED_FOR: Final = 2
+_OWNER_PLACE: Final = 8
+_THREAD_BITS: Final = 22  # of PID_MAX_LIMIT
+# include/uapi/asm-generic/fcntl.h: the commands that wait for a lock on a file.
+_SET_LOCK_AND_WAIT, _SET_OPEN_FILE_LOCK_AND_WAIT = 7, 38
 _NO_WAKE_UP: Final = 1
 
 
@@ -99,15 +110,18 @@ class WaitPrograms(WaitCode):
         self._count(program)
         self._remember_long_run(program)
         program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
-        self._reserve(program, RUNNABLE_BYTES)
+        self._reserve(program, OPEN_BYTES)
         program.store32(bpf.R0, CPU, bpf.R8)
         program.move(bpf.R8, bpf.R0)
         program.store32_constant(bpf.R8, KIND, RUNNABLE)
+        program.store64_constant(bpf.R8, ADDRESS, 0)
+        program.store64_constant(bpf.R8, OTHER_STACK_LENGTH, 0)
         program.store64(bpf.R8, WAITED, bpf.R9)
         program.call(bpf.KTIME_GET_NS)
         program.store64(bpf.R8, END, bpf.R0)
         self.describe(program, bpf.R7, bpf.R8, TASK)
         self._name_runner(program)
+        take_stack(program, bpf.GET_TASK_STACK, bpf.R7, STACK, STACK_LENGTH)
         self._submit(program)
         return leave(program)
 
@@ -120,7 +134,7 @@ class WaitPrograms(WaitCode):
         self.point_at_sleeper(program)
         program.load32(bpf.R1, bpf.R9, 0)
         program.jump_if_differs(bpf.R1, bpf.R2, "other")
-        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.load8(bpf.R1, bpf.R9, SLEEPER_KIND)
         program.jump_if_equal(bpf.R1, AWAKE, "other")
         program.store32_constant(bpf.R9, 0, 0)
         program.load64(bpf.R1, bpf.R9, SWITCHES)
@@ -131,7 +145,8 @@ class WaitPrograms(WaitCode):
         program.jump_if_above_register(bpf.R1, bpf.R0, "other")
         program.move(bpf.R8, bpf.R0)
         program.subtract(bpf.R8, bpf.R1)
-        program.jump_if_at_most(bpf.R8, self.threshold_ns, "other")
+        program.load8(bpf.R1, bpf.R9, SLEEPER_KIND)
+        self.leave_out_short(program, bpf.R8, "other")
         program.call(bpf.GET_SMP_PROCESSOR_ID)
         program.jump_if_above(bpf.R0, self.maps.core_count - 1, "other")
         # The verifier loses a register's type at a call that ends in two ways, not its number.
@@ -165,13 +180,8 @@ class WaitPrograms(WaitCode):
             program.load8(bpf.R1, bpf.R6, places.delayed)
             program.jump_if_equal(bpf.R1, 0, "out")
             program.label("sleeps")
-        program.load32(bpf.R2, bpf.R6, places.tid)
         program.store32_constant(bpf.R9, SLEEPER_KIND, AWAKE)
-        program.store32(bpf.R9, 0, bpf.R2)
-        program.load64(bpf.R1, bpf.R6, places.switches)
-        program.store64(bpf.R9, SWITCHES, bpf.R1)
-        program.call(bpf.KTIME_GET_NS)
-        program.store64(bpf.R9, SINCE, bpf.R0)
+        self.note_sleep(program)
 
     def _note_sleeper(self, program: bpf.Program) -> None:
         """R6 goes into the table if it sleeps as one that waits for something in particular."""
@@ -187,24 +197,19 @@ class WaitPrograms(WaitCode):
         program.move_constant(bpf.R9, 0)
         program.jump_if_any_bit(bpf.R2, NOLOAD, "next")
         program.jump_if_any_bit(bpf.R2, UNINTERRUPTIBLE, "sleeps")
-        if places.futex is None:
+        if places.calls is None:
             program.jump("next")
         else:
             program.keep_bits(bpf.R2, _INTERRUPTIBLE)
             program.jump_if_equal(bpf.R2, 0, "next")
-            _leave_out_but_locks(program, places.futex)
-            program.move_constant(bpf.R8, LOCKED)
+            _leave_out_ordinary_sleeps(program, places.calls)
         program.label("sleeps")
         program.move(bpf.R1, bpf.R9)
         program.load32(bpf.R2, bpf.R6, places.tid)
         self.point_at_sleeper(program)
         program.store32(bpf.R9, SLEEPER_KIND, bpf.R8)
         program.store64(bpf.R9, SLEEPER_ADDRESS, bpf.R1)
-        program.store32(bpf.R9, 0, bpf.R2)
-        program.load64(bpf.R1, bpf.R6, places.switches)
-        program.store64(bpf.R9, SWITCHES, bpf.R1)
-        program.call(bpf.KTIME_GET_NS)
-        program.store64(bpf.R9, SINCE, bpf.R0)
+        self.note_sleep(program)
 
     def _count(self, program: bpf.Program) -> None:
         """One more in the bucket of R9 on core R8; bucket = log2 of units of 1.024 us."""
@@ -249,7 +254,7 @@ class WaitPrograms(WaitCode):
         """Into record R8 what the table says of the sleeper in R9; how long it slept is on the
         stack.
         """
-        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.load8(bpf.R1, bpf.R9, SLEEPER_KIND)
         program.store32(bpf.R8, KIND, bpf.R1)
         program.load64(bpf.R1, bpf.R9, SLEEPER_ADDRESS)
         program.store64(bpf.R8, ADDRESS, bpf.R1)
@@ -333,20 +338,45 @@ class WaitPrograms(WaitCode):
         program.label("named")
 
 
-def _leave_out_but_locks(program: bpf.Program, futex: Futex) -> None:
-    """R9 = the address of the lock that R6 waits for in futex(2)."""
+def _leave_out_ordinary_sleeps(program: bpf.Program, calls: SystemCalls) -> None:
+    """R8 = for what R6 waits in a system call, R9 = the address of the lock or the descriptor."""
     program.move(bpf.R1, bpf.R6)
     program.call(bpf.TASK_PT_REGS)
-    program.load32(bpf.R1, bpf.R0, futex.call)  # 32 bits on arm64
-    program.jump_if_not_equal(bpf.R1, futex.number, "next")
-    program.load64(bpf.R9, bpf.R0, futex.address)
-    program.load64(bpf.R1, bpf.R0, futex.command)
-    program.load64(bpf.R2, bpf.R0, futex.value)
-    program.keep_bits(bpf.R1, _FUTEX_COMMAND)
-    program.jump_if_equal(bpf.R1, _FUTEX_LOCK_PI, "lock")
-    program.jump_if_equal(bpf.R1, _FUTEX_LOCK_PI2, "lock")
-    program.jump_if_not_equal(bpf.R1, _FUTEX_WAIT, "next")
-    program.shift_left(bpf.R2, 32)
-    program.shift_right(bpf.R2, 32)
+    program.load32(bpf.R1, bpf.R0, calls.number)  # 32 bits on arm64
+    program.load64(bpf.R9, bpf.R0, calls.first)
+    program.move_constant(bpf.R8, UNREAD)
+    for number in calls.writes:
+        program.jump_if_equal(bpf.R1, number, "sleeps")
+    program.move_constant(bpf.R8, FILE_LOCKED)
+    program.jump_if_equal(bpf.R1, calls.flock, "sleeps")
+    program.load64(bpf.R2, bpf.R0, calls.second)
+    program.jump_if_equal(bpf.R1, calls.futex, "futex")
+    program.jump_if_not_equal(bpf.R1, calls.fcntl, "next")
+    program.jump_if_equal(bpf.R2, _SET_LOCK_AND_WAIT, "sleeps")
+    program.jump_if_equal(bpf.R2, _SET_OPEN_FILE_LOCK_AND_WAIT, "sleeps")
+    program.jump("next")
+    program.label("futex")
+    program.move_constant(bpf.R8, LOCKED)
+    program.keep_bits(bpf.R2, _FUTEX_COMMAND)
+    program.jump_if_equal(bpf.R2, _FUTEX_LOCK_PI, "owner")
+    program.jump_if_equal(bpf.R2, _FUTEX_LOCK_PI2, "owner")
+    program.jump_if_not_equal(bpf.R2, _FUTEX_WAIT, "next")
+    program.load32(bpf.R2, bpf.R0, calls.third)
     program.jump_if_not_equal(bpf.R2, _LOCKED_AND_WAITED_FOR, "next")
-    program.label("lock")
+    program.add_constant(bpf.R9, _OWNER_PLACE)
+    program.label("owner")
+    program.store64(bpf.R10, _COMMAND, bpf.R2)
+    program.move(bpf.R1, bpf.R10)
+    program.add_constant(bpf.R1, _OWNER)
+    program.move_constant(bpf.R2, _OWNER_BYTES)
+    program.move(bpf.R3, bpf.R9)
+    program.call(bpf.PROBE_READ_USER)
+    program.load64(bpf.R1, bpf.R10, _COMMAND)
+    program.jump_if_not_equal(bpf.R1, _LOCKED_AND_WAITED_FOR, "at the lock")
+    program.add_constant(bpf.R9, -_OWNER_PLACE)
+    program.label("at the lock")
+    program.jump_if_not_equal(bpf.R0, 0, "sleeps")
+    program.load32(bpf.R1, bpf.R10, _OWNER)
+    program.keep_bits(bpf.R1, (1 << _THREAD_BITS) - 1)
+    program.shift_left(bpf.R1, OWNER_SHIFT)
+    program.add(bpf.R8, bpf.R1)

@@ -6,7 +6,13 @@ from typing import Final, NamedTuple
 from necroscope.model.names import clean
 from necroscope.sources.perf import wait_layout as layout
 
-KINDS: Final = {layout.RUNNABLE: "runnable", layout.BLOCKED: "blocked", layout.LOCKED: "futex"}
+KINDS: Final = {
+    layout.RUNNABLE: "runnable",
+    layout.BLOCKED: "blocked",
+    layout.LOCKED: "futex",
+    layout.FILE_LOCKED: "file_lock",
+    layout.UNREAD: "unread",
+}
 # include/uapi/linux/sched.h; 4 is reserved.
 _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 # The kernel's own order (include/linux/sched/prio.h).
@@ -28,8 +34,9 @@ class WaitTask(NamedTuple):
 
 
 class WaitRecord(NamedTuple):
-    """`other` is who had the core, or who woke it; None for a sleep that goes on. Stacks are
-    addresses, innermost first.
+    """`other` is who had the core, or who woke it; of a sleep that goes on who has the lock, where
+    the kernel knows. `address` is a lock's in memory, or a descriptor. Stacks are addresses,
+    innermost first.
     """
 
     kind: str
@@ -39,7 +46,7 @@ class WaitRecord(NamedTuple):
     task: WaitTask
     other: WaitTask | None
     other_ran_ns: int
-    futex: int
+    address: int
     stack: tuple[int, ...]
     other_stack: tuple[int, ...]
 
@@ -64,9 +71,7 @@ def parse(record: bytes) -> WaitRecord:
     kind, cpu, end_ns, waited, *_ = _HEAD.unpack_from(record)
     other = _task(record, layout.OTHER)
     (ran_ns,) = struct.unpack_from("<Q", record, layout.OTHER_RAN)
-    futex, length, other_length = (
-        _TAIL.unpack_from(record, layout.ADDRESS) if len(record) > layout.ADDRESS else (0, 0, 0)
-    )
+    address, length, other_length = _TAIL.unpack_from(record, layout.ADDRESS)
     is_core = kind == layout.RUNNABLE
     return WaitRecord(
         KINDS[kind],
@@ -76,9 +81,9 @@ def parse(record: bytes) -> WaitRecord:
         _task(record, layout.TASK),
         other if other.tid else None,
         ran_ns if is_core and other.tid else 0,
-        futex,
-        () if is_core else _stack(record, layout.STACK, length),
-        () if is_core else _stack(record, layout.OPEN_BYTES, other_length),
+        address,
+        _stack(record, layout.STACK, length),
+        _stack(record, layout.OPEN_BYTES, other_length),
     )
 
 

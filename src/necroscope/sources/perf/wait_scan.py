@@ -9,6 +9,7 @@ from necroscope.sources.perf import bpf_assembler as bpf
 from necroscope.sources.perf.wait_code import (
     NOLOAD,
     NOW,
+    OWNER_SHIFT,
     SINCE,
     SLEEPER_ADDRESS,
     SLEEPER_KIND,
@@ -20,22 +21,33 @@ from necroscope.sources.perf.wait_code import (
 )
 from necroscope.sources.perf.wait_layout import (
     ADDRESS,
+    ALLOWED,
     AWAKE,
     BLOCKED,
+    CGROUP,
+    COMM,
     CPU,
     END,
     KIND,
     OPEN_BYTES,
     OTHER,
     OTHER_RAN,
+    PID,
+    POLICY,
     RUNNABLE,
     STACK,
     STACK_LENGTH,
     TASK,
+    TID,
     WAITED,
+    Blocker,
 )
 
-_STATE: Final = -16
+_STATE, _OWNER = -16, -24
+# include/linux/hung_task.h; rwsems for readers and for writers are 2 and 3.
+_LOCK_TYPE, _MUTEX, _SEMAPHORE = 0x3, 0x0, 0x1
+# kernel/locking/rwsem.c and mutex.h: bits of an owner that are no part of its address.
+_READ_LOCKED, _OWNER_FLAGS = 0x1, 0x7
 _STALE_BITS: Final = 40  # ns: 18 minutes
 
 
@@ -62,8 +74,7 @@ class ScanProgram(WaitCode):
         program.store64(bpf.R10, NOW, bpf.R1)
         program.load32(bpf.R1, bpf.R9, places.queue_cpu)
         program.store32(bpf.R8, CPU, bpf.R1)
-        program.store64_constant(bpf.R8, OTHER, 0)
-        program.store64_constant(bpf.R8, STACK_LENGTH, 0)
+        take_stack(program, bpf.GET_TASK_STACK, bpf.R6, STACK, STACK_LENGTH)
         program.load32(bpf.R1, bpf.R8, KIND)
         program.jump_if_not_equal(bpf.R1, RUNNABLE, "asleep")
         program.load64(bpf.R9, bpf.R9, places.running)
@@ -75,13 +86,51 @@ class ScanProgram(WaitCode):
         self.describe(program, bpf.R9, bpf.R8, OTHER)
         program.jump("write")
         program.label("asleep")
-        take_stack(program, bpf.GET_TASK_STACK, bpf.R6, STACK, STACK_LENGTH)
+        if places.blocker is not None:
+            self._name_owner(program, places.blocker)
         program.label("write")
         program.load64(bpf.R1, bpf.R7, 0)
         program.move(bpf.R2, bpf.R8)
         program.move_constant(bpf.R3, OPEN_BYTES)
         program.call(bpf.SEQ_WRITE)
         return leave(program)
+
+    def _name_owner(self, program: bpf.Program, blocker: Blocker) -> None:
+        """Into record R8 who has the lock that R6 sleeps for. Of readers a rwsem keeps no list."""
+        program.load64(bpf.R9, bpf.R6, blocker.lock)
+        program.jump_if_equal(bpf.R9, 0, "write")
+        program.move(bpf.R3, bpf.R9)
+        program.keep_bits(bpf.R3, ~_LOCK_TYPE)
+        program.keep_bits(bpf.R9, _LOCK_TYPE)
+        program.jump_if_equal(bpf.R9, _SEMAPHORE, "write")
+        program.jump_if_equal(bpf.R9, _MUTEX, "mutex")
+        program.add_constant(bpf.R3, blocker.rwsem_owner - blocker.mutex_owner)
+        program.label("mutex")
+        program.add_constant(bpf.R3, blocker.mutex_owner)
+        program.move(bpf.R1, bpf.R10)
+        program.add_constant(bpf.R1, _OWNER)
+        _read(program, 8)
+        program.load64(bpf.R1, bpf.R10, _OWNER)
+        program.jump_if_equal(bpf.R9, _MUTEX, "owned")
+        program.jump_if_any_bit(bpf.R1, _READ_LOCKED, "write")
+        program.label("owned")
+        program.keep_bits(bpf.R1, ~_OWNER_FLAGS)
+        program.jump_if_equal(bpf.R1, 0, "write")
+        program.move(bpf.R9, bpf.R1)
+        program.store64_constant(bpf.R8, OTHER + CGROUP, 0)
+        program.store64_constant(bpf.R8, OTHER + POLICY, 0)
+        program.store64_constant(bpf.R8, OTHER + ALLOWED, 0)
+        places = self.places
+        for member, offset, size in (
+            (COMM, places.comm, 16),
+            (PID, places.pid, 4),
+            (TID, places.tid, 4),
+        ):
+            program.move(bpf.R1, bpf.R8)
+            program.add_constant(bpf.R1, OTHER + member)
+            program.move(bpf.R3, bpf.R9)
+            program.add_constant(bpf.R3, offset)
+            _read(program, size)
 
     def _measure_sleep(self, program: bpf.Program) -> None:
         """R9 = how long R6, in state R2, sleeps. One that is not in the table is put there: it fell
@@ -98,16 +147,20 @@ class ScanProgram(WaitCode):
         program.jump_if_differs(bpf.R1, bpf.R2, "new")
         program.load64(bpf.R1, bpf.R9, SWITCHES)
         program.jump_if_differs(bpf.R1, bpf.R5, "new")
-        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.load8(bpf.R1, bpf.R9, SLEEPER_KIND)
         program.jump_if_equal(bpf.R1, AWAKE, "out")
         program.store32(bpf.R8, KIND, bpf.R1)
+        program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+        program.shift_right(bpf.R1, OWNER_SHIFT)
+        program.store64(bpf.R8, OTHER, bpf.R1)
         program.load64(bpf.R1, bpf.R9, SLEEPER_ADDRESS)
         program.store64(bpf.R8, ADDRESS, bpf.R1)
         program.load64(bpf.R1, bpf.R9, SINCE)
         program.jump_if_above_register(bpf.R1, bpf.R0, "out")
         program.subtract(bpf.R0, bpf.R1)
         program.move(bpf.R9, bpf.R0)
-        program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
+        program.load32(bpf.R1, bpf.R8, KIND)
+        self.leave_out_short(program, bpf.R9, "out")
         program.jump("found")
         program.label("new")
         program.load64(bpf.R1, bpf.R10, _STATE)
@@ -116,9 +169,7 @@ class ScanProgram(WaitCode):
         _leave_taken_place(program)
         program.store32_constant(bpf.R9, SLEEPER_KIND, BLOCKED)
         program.store64_constant(bpf.R9, SLEEPER_ADDRESS, 0)
-        program.store64(bpf.R9, SWITCHES, bpf.R5)
-        program.store64(bpf.R9, SINCE, bpf.R0)
-        program.store32(bpf.R9, 0, bpf.R2)
+        self.note_sleep(program)
         program.jump("out")
 
     def _measure_queued(self, program: bpf.Program) -> None:
@@ -137,6 +188,14 @@ class ScanProgram(WaitCode):
         program.jump_if_at_most(bpf.R9, self.threshold_ns, "out")
         program.store32_constant(bpf.R8, KIND, RUNNABLE)
         program.store64_constant(bpf.R8, ADDRESS, 0)
+        program.store64_constant(bpf.R8, OTHER, 0)
+
+
+def _read(program: bpf.Program, size_bytes: int) -> None:
+    """From R3 to R1, where a task may have gone meanwhile."""
+    program.move_constant(bpf.R2, size_bytes)
+    program.call(bpf.PROBE_READ_KERNEL)
+    program.jump_if_not_equal(bpf.R0, 0, "write")
 
 
 def _leave_taken_place(program: bpf.Program) -> None:
@@ -148,7 +207,7 @@ def _leave_taken_place(program: bpf.Program) -> None:
     program.jump_if_differs(bpf.R1, bpf.R2, "of another")
     program.jump("free")
     program.label("of another")
-    program.load32(bpf.R1, bpf.R9, SLEEPER_KIND)
+    program.load8(bpf.R1, bpf.R9, SLEEPER_KIND)
     program.jump_if_equal(bpf.R1, AWAKE, "free")
     program.load64(bpf.R1, bpf.R9, SINCE)
     program.move(bpf.R3, bpf.R0)

@@ -7,51 +7,32 @@ that go on are asked for at each tick (`wait_scan`). docs/waits.md says what is 
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
-from necroscope.model.reading import Gap, Moment, Reading, Row, Rows, Source, Trouble
+from necroscope.model.reading import Gap, Moment, Reading, Rows, Source, Trouble
 from necroscope.model.tables import RUN_DELAY_BUCKETS
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.perf.bucket_counts import rises
 from necroscope.sources.perf.probe_rest import ticks_for
-from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, STACK_BYTES, WORST
+from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, WORST
+from necroscope.sources.perf.wait_naming import WaitNaming
 from necroscope.sources.perf.wait_probe import WaitProbe
-from necroscope.sources.perf.wait_records import WaitRecord, WaitTask, parse, tenant, waited_ns
+from necroscope.sources.perf.wait_records import parse, tenant, waited_ns
+from necroscope.sources.procfs.blocked_tasks import CloseReader
 from necroscope.sources.procfs.standing_tasks import PERIOD_NS, StandingTasks
-from necroscope.symbols.target_files import read_bounded
-from necroscope.symbols.task_cgroup import find_own_roots, parse_cgroup
 
 # Both programs with all that leads to them; two empty ones alone are 170 ns (docs/waits.md).
 SWITCH_NS: Final = 220
 _TRY_AGAIN_NS: Final = 600 * NS_PER_S
 _MOST_ROWS: Final = 128
 _MOST_ROWS_OF_TENANT: Final = 32
-_MOST_NAMES: Final = 8192
-_FILE_BYTES: Final = 1 << 14
 # A wait this long is an incident to be: nothing is left out while there are any.
 _LONG_NS: Final = 100 * NS_PER_MS
-# What the kernel does to put a task to sleep and to wake it up: the same in every stack.
-_SCHEDULING: Final = frozenset(("__schedule", "schedule", "schedule_timeout", "io_schedule"))
-_WAKING: Final = "try_to_wake_up"
-# Where an interrupt enters the kernel (asm/idtentry.h of x86, kernel/entry-common.c of arm64),
-# and where softirqs run: who is current then has nothing to do with it.
-_INTERRUPTS: Final = frozenset(
-    (
-        *("asm_common_interrupt", "common_interrupt"),
-        *("el1_interrupt", "el0_interrupt", "el1_irq", "el0_irq", "__irq_exit_rcu", "irq_exit_rcu"),
-        *("handle_softirqs", "__do_softirq", "do_softirq"),
-    )
-)
-_INTERRUPT_PREFIXES: Final = ("asm_sysvec_", "sysvec_")
-# Where a task itself enters the kernel, or begins there.
-_ENTRIES: Final = ("entry_", "do_syscall_64", "el0_svc", "el0t_64_sync", "ret_from_fork", "kthread")
 # Times what a look at all tasks takes: from one to the next, so that they take 1 % of a core.
 _SCANS_APART: Final = 100
-# A task that had the core for less than a tenth of the wait was one of many.
-_SMALL_SHARE: Final = 10
 _REST: Final = (
     "so many switches that timing them all would take over 1 % of a core, and none waited long:"
     " waits that end between two ticks are not seen"
@@ -77,19 +58,20 @@ class Waits(Source):
         threshold_ns: int,
         name_function: Callable[[int], str | None],
         spent_ns: Callable[[], int] = time.thread_time_ns,
+        read_closely: CloseReader | None = None,
     ) -> None:
         self._root = root
         self._spent_ns = spent_ns
         self._scan_from_ns = 0
         self._core_count = max(possible_cpus) + 1
         self._threshold_ns = threshold_ns
-        self._tasks = _TaskNames(root / "proc", name_function)
+        self._tasks = WaitNaming(root / "proc", name_function, read_closely)
         self._probe: WaitProbe | None = None
         self._open_waits = OpenWaits()
         self._before = b""
         self._read_at = Moment(0, 0)
         self._rest: tuple[int, int] | None = None
-        self._standing = StandingTasks(root / "proc")
+        self._standing = StandingTasks(root / "proc", read_closely=read_closely)
         self._refusal: tuple[SourceUnavailable, int] | None = None
         self._looked_ns = -PERIOD_NS
 
@@ -250,94 +232,6 @@ def difference(before: bytes, after: bytes, time_ns: int) -> tuple[Rows, int]:
             rows.append((time_ns, cpu, sum(counts), _word(after, start + WORST), counts))
         lost += _word(after, start + LOST) - _word(before, start + LOST)
     return rows, lost
-
-
-def without_scheduling(functions: Sequence[str], *, is_waker: bool) -> str | None:
-    """What a stack says of the wait, without the steps that all sleeps and all wake-ups share."""
-    if is_waker and _WAKING in functions:
-        functions = functions[functions.index(_WAKING) + 1 :]
-    named = [name for name in functions if name not in _SCHEDULING]
-    return ";".join(named) or None
-
-
-def is_in_the_way(wait: WaitRecord, by_stack: str | None) -> bool:
-    """Not a task that an interrupt fell on by chance, nor one that had the core for a moment."""
-    if wait.kind == "runnable":
-        return wait.other_ran_ns * _SMALL_SHARE >= wait.waited_ns
-    names = (by_stack or "").split(";")
-    is_cut = len(wait.other_stack) * 8 >= STACK_BYTES and not any(
-        name.startswith(_ENTRIES) for name in names
-    )
-    return not is_cut and not any(
-        name in _INTERRUPTS or name.startswith(_INTERRUPT_PREFIXES) for name in names
-    )
-
-
-class _TaskNames:
-    """Rows of `waits`, with the cgroups' paths and the functions' names."""
-
-    def __init__(self, proc: Path, name_function: Callable[[int], str | None]) -> None:
-        self._proc = proc
-        self._name_function = name_function
-        self._own_roots: Mapping[bytes, bytes] = find_own_roots(proc)
-        self._functions: dict[int, str] = {}
-        self._cgroups: dict[tuple[int, int], str | None] = {}
-
-    def forget(self) -> None:
-        self._functions.clear()
-        self._cgroups.clear()
-
-    def row(self, wait: WaitRecord, now: Moment, *, is_open: bool) -> Row:
-        task = wait.task
-        by_stack = self._names(wait.other_stack, is_waker=True)
-        other = wait.other if is_in_the_way(wait, by_stack) else None
-        by: Row = (None,) * 6
-        if other is not None:
-            policy = other.policy if wait.kind == "runnable" else None
-            ran_ns = wait.other_ran_ns or None
-            by = other.pid, other.tid, other.comm, self._cgroup(other), policy, ran_ns
-        return (
-            now.time_ns - now.monotonic_ns + wait.end_ns,
-            wait.waited_ns,
-            wait.kind,
-            is_open,
-            wait.cpu,
-            task.pid,
-            task.tid,
-            task.comm,
-            self._cgroup(task),
-            task.policy,
-            task.priority,
-            task.cores_allowed,
-            self._names(wait.stack, is_waker=False),
-            wait.futex - (1 << 64) if wait.futex >> 63 else wait.futex or None,
-            *by,
-            by_stack,
-        )
-
-    def _names(self, stack: Sequence[int], *, is_waker: bool) -> str | None:
-        return without_scheduling([self._function(at) for at in stack], is_waker=is_waker)
-
-    def _function(self, address: int) -> str:
-        name = self._functions.get(address)
-        if name is None:
-            if len(self._functions) >= _MOST_NAMES:
-                self._functions.clear()
-            # A return address may be the first of the next function.
-            name = self._functions[address] = self._name_function(address - 1) or f"{address:#x}"
-        return name
-
-    def _cgroup(self, task: WaitTask) -> str | None:
-        """Of one that has gone, what was known of its cgroup."""
-        key = (task.cgroup_id, 0) if task.cgroup_id > 1 else (0, task.pid)
-        if key not in self._cgroups:
-            if len(self._cgroups) >= _MOST_NAMES:
-                self._cgroups.clear()
-            content = read_bounded(self._proc / f"{task.pid}/cgroup", _FILE_BYTES)
-            if content is None:
-                return None
-            self._cgroups[key] = parse_cgroup(content, self._own_roots)
-        return self._cgroups[key]
 
 
 def _word(data: bytes, at: int) -> int:

@@ -16,10 +16,11 @@ from necroscope.model.units import NS_PER_MS
 from necroscope.sources.perf import wait_layout as layout
 from necroscope.sources.perf import waits
 from necroscope.sources.perf.bpf import MapValue
+from necroscope.sources.perf.wait_naming import is_in_the_way, without_scheduling
 from necroscope.sources.perf.wait_probe import WaitProbe
 from necroscope.sources.perf.wait_programs import WaitPrograms
 from necroscope.sources.perf.wait_records import parse
-from necroscope.sources.perf.waits import OpenWaits, Waits, bounded, difference, without_scheduling
+from necroscope.sources.perf.waits import OpenWaits, Waits, bounded, difference
 from necroscope.sources.sysfs import cpus
 
 POSSIBLE = Path("/sys/devices/system/cpu/possible")
@@ -37,7 +38,8 @@ def record(
     task = struct.pack("<II16sQIiII", tid, tid, b"trainer", cgroup_id, 0, 120, 2, 0)
     other = struct.pack("<II16sQIiII", 9, 9, b"h\x1bog", cgroup_id, 1, 49, 1, 0)
     head = struct.pack("<IiQQ", kind, 3, end_ms * ns, waited_ms * ns)
-    return head + task + other + struct.pack("<Q", ran_ms * ns)
+    made = head + task + other + struct.pack("<Q", ran_ms * ns)
+    return made.ljust(layout.OPEN_BYTES, b"\0") if kind == layout.RUNNABLE else made
 
 
 def test_a_record_says_who_waited_and_who_had_the_core() -> None:
@@ -46,23 +48,23 @@ def test_a_record_says_who_waited_and_who_had_the_core() -> None:
     assert (wait.task.comm, wait.task.policy, wait.task.cores_allowed) == ("trainer", "other", 2)
     assert wait.other is not None
     assert (wait.other.comm, wait.other.policy) == ("h\\x1bog", "fifo")
-    assert waits.is_in_the_way(wait, None)
+    assert is_in_the_way(wait, None)
 
 
 def test_one_that_had_the_core_for_a_moment_is_not_in_the_way() -> None:
-    assert not waits.is_in_the_way(parse(record(waited_ms=50, ran_ms=1)), None)
+    assert not is_in_the_way(parse(record(waited_ms=50, ran_ms=1)), None)
 
 
 def test_one_that_an_interrupt_fell_on_is_not_in_the_way() -> None:
     sleep = parse(record(layout.BLOCKED) + bytes(layout.BLOCKED_BYTES - layout.ADDRESS))
-    assert waits.is_in_the_way(sleep, "mutex_unlock;rtnl_unlock")
-    assert not waits.is_in_the_way(sleep, "complete;blk_update_request;handle_softirqs")
+    assert is_in_the_way(sleep, "mutex_unlock;rtnl_unlock")
+    assert not is_in_the_way(sleep, "complete;blk_update_request;handle_softirqs")
 
 
 @pytest.mark.parametrize("interrupt", ["asm_sysvec_irq_work", "sysvec_kvm_asyncpf_interrupt"])
 def test_every_interrupt_of_the_processor_is_known_by_its_prefix(interrupt: str) -> None:
     sleep = parse(record(layout.BLOCKED) + bytes(layout.BLOCKED_BYTES - layout.ADDRESS))
-    assert not waits.is_in_the_way(sleep, f"complete;end_bio;{interrupt};vfs_read")
+    assert not is_in_the_way(sleep, f"complete;end_bio;{interrupt};vfs_read")
 
 
 def test_of_a_stack_that_was_cut_off_nobody_is_named() -> None:
@@ -71,8 +73,8 @@ def test_of_a_stack_that_was_cut_off_nobody_is_named() -> None:
     tail = lengths.ljust(layout.BLOCKED_BYTES - layout.ADDRESS, b"\1")
     sleep = parse(record(layout.BLOCKED) + tail)
     assert len(sleep.other_stack) * 8 == layout.STACK_BYTES
-    assert not waits.is_in_the_way(sleep, "complete;end_bio;blk_mq_complete_request")
-    assert waits.is_in_the_way(sleep, "up_write;vfs_write;do_syscall_64")
+    assert not is_in_the_way(sleep, "complete;end_bio;blk_mq_complete_request")
+    assert is_in_the_way(sleep, "up_write;vfs_write;do_syscall_64")
 
 
 def test_a_look_at_very_many_tasks_comes_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,10 +240,11 @@ def test_a_wait_is_found_with_its_kind_and_length(kind: str) -> None:
     waited_ns = longest[columns["waited_ns"]]
     assert isinstance(waited_ns, int)
     assert 100 * NS_PER_MS <= waited_ns <= time.monotonic_ns() - before_ns
+    assert longest[columns["stack"]]
     if kind == "runnable":
         assert longest[columns["by_policy"]] == "fifo"
-    else:
-        assert longest[columns["stack"]]
+    if kind in ("file_lock", "unread"):
+        assert longest[columns["by_pid"]] == os.getpid()
 
 
 @pytest.mark.root
@@ -323,7 +326,7 @@ def test_a_real_time_kernel_whose_rings_sleep_is_left_alone(
 
 def test_every_sleeper_that_is_taken_out_of_the_table_is_noted_as_awake() -> None:
     """Else a sleep of which the kernel says that it is queued is counted as a wait for a core."""
-    places = layout.Places(*[8] * 23, has_state_argument=True, futex=None)
+    places = layout.Places(*[8] * 23, has_state_argument=True, calls=None, blocker=None)
     maps = layout.WaitMaps(3, 4, 5, 6, 2)
     code = [*struct.iter_unpack("<BBhi", WaitPrograms(places, maps, 1000).at_waking())]
     taken = next(at for at, (operation, *_) in enumerate(code) if operation == 0x62)

@@ -1,0 +1,111 @@
+"""Who has what a task waits for, while it waits: /proc/locks names who has a lock on a file
+(proc_locks(5)), and of a lock of user space the number of its owner is known, as its own pid
+namespace calls it.
+
+Asked for waits that have lasted long only, and within bounds: a node may have a hundred thousand
+locks and threads. None of these files waits for the process it tells of.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from necroscope.model.names import clean
+from necroscope.model.units import NS_PER_S
+from necroscope.sources.procfs.blocked_tasks import CloseReader, file_reader, parse_stack
+from necroscope.symbols.target_files import read_bounded
+
+FUTEX, FILE_LOCK = "futex", "file_lock"
+_LEAST_NS: Final = NS_PER_S // 2
+_LOCKS_BYTES: Final = 1 << 20
+_FILE_BYTES: Final = 8192
+_MOST_THREADS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class WaitHolder:
+    """A task that others wait for; `functions` are the kernel's that it is in, innermost first."""
+
+    pid: int
+    tid: int
+    comm: str
+    functions: tuple[str, ...]
+
+
+class WaitHolders:
+    """`read_closely` reads what takes CAP_SYS_PTRACE."""
+
+    def __init__(
+        self,
+        proc: Path,
+        read_closely: CloseReader | None = None,
+    ) -> None:
+        self._proc = proc
+        self._read_closely = read_closely or file_reader(proc.parent)
+
+    def find(self, kind: str, pid: int, known: int | None, waited_ns: int) -> WaitHolder | None:
+        """`known` is the task if the kernel knows who; None where it cannot be found."""
+        tid = self._thread(pid, known) if kind == FUTEX and known is not None else known
+        if known is None and kind == FILE_LOCK and waited_ns >= _LEAST_NS:
+            tid = parse_locks(read_bounded(self._proc / "locks", _LOCKS_BYTES) or b"", pid)
+        return self._describe(tid) if tid is not None else None
+
+    def _describe(self, tid: int) -> WaitHolder | None:
+        folder = self._proc / str(tid)
+        status = read_bounded(folder / "status", _FILE_BYTES)
+        if status is None:
+            return None
+        fields = dict(line.split(b":\t", 1) for line in status.split(b"\n") if b":\t" in line)
+        try:
+            stack = parse_stack(self._read_closely(tid, "stack"))
+        except OSError:
+            stack = ()
+        pid = int(fields.get(b"Tgid", b"0"))
+        # The name as the kernel keeps it: `status` has it with escapes of its own.
+        comm = read_bounded(folder / "comm", _FILE_BYTES) or b""
+        return WaitHolder(pid, tid, clean(comm.rstrip(b"\n")), stack)
+
+    def _thread(self, pid: int, number: int) -> int | None:
+        """The thread of a process that wrote this number of its own into a lock, by which its
+        pid namespace calls it; None if there is none: then it was no owner.
+        """
+        folder = self._proc / str(pid) / "task"
+        if (folder / str(number)).exists():
+            return number
+        wanted = str(number).encode()
+        for name in _names(folder)[:_MOST_THREADS]:
+            status = read_bounded(folder / name / "status", _FILE_BYTES) or b""
+            ours = next((line for line in status.split(b"\n") if line.startswith(b"NSpid:")), b"")
+            if len(ours.split()) > 2 and ours.split()[-1] == wanted:
+                return int(name)
+        return None
+
+
+def parse_locks(data: bytes, waiter: int) -> int | None:
+    """Of /proc/locks (fs/locks.c) the process that has the lock for which this one waits.
+
+    `3: FLOCK  ADVISORY  WRITE 71 08:01:1234 0 EOF`, then `3: -> FLOCK ...` for each that waits. A
+    lock of an open file description is nobody's (-1).
+    """
+    holders: dict[bytes, int] = {}
+    for line in data.split(b"\n"):
+        fields = line.split()
+        is_waiter = fields[1:2] == [b"->"]
+        try:
+            pid = int(fields[5 if is_waiter else 4])
+        except (IndexError, ValueError):
+            continue
+        if not is_waiter:
+            holders[fields[0]] = pid
+        elif pid == waiter:
+            holder = holders.get(fields[0], -1)
+            return holder if holder > 0 else None
+    return None
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []

@@ -1,0 +1,71 @@
+"""Who has what a task waits for, from /proc as a directory of a test."""
+
+from pathlib import Path
+
+from necroscope.sources.procfs.wait_holders import WaitHolders, parse_locks
+
+LOCKS = b"""1: FLOCK  ADVISORY  WRITE 71 08:01:1234 0 EOF
+1: -> FLOCK  ADVISORY  WRITE 72 08:01:1234 0 EOF
+2: OFDLCK ADVISORY  WRITE -1 08:01:99 0 EOF
+2: -> POSIX  ADVISORY  WRITE 73 08:01:99 0 EOF
+"""
+SECOND = 10**9
+
+
+def process(proc: Path, tid: int, comm: str, stack: str = "", pid: int | None = None) -> Path:
+    folder = proc / str(tid)
+    folder.mkdir(parents=True)
+    (folder / "status").write_text(f"Name:\t{comm}\nTgid:\t{pid or tid}\n")
+    (folder / "comm").write_bytes(comm.encode() + b"\n")
+    (folder / "stack").write_text(stack)
+    return folder
+
+
+def test_the_holder_of_a_file_lock_is_found_with_where_it_is(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    process(proc, 71, "back\x1bup", "[<0>] do_signal_stop+0x1/0x2\n[<0>] get_signal+0x1/0x2\n")
+    (proc / "locks").write_bytes(LOCKS)
+    holder = WaitHolders(proc).find("file_lock", 72, None, SECOND)
+    assert holder is not None
+    assert (holder.pid, holder.comm) == (71, "back\\x1bup")
+    assert holder.functions == ("do_signal_stop", "get_signal")
+
+
+def test_a_lock_of_an_open_file_is_nobodys() -> None:
+    assert parse_locks(LOCKS, 73) is None
+    assert parse_locks(LOCKS, 74) is None
+    assert parse_locks(b"torn: -> FLOCK\n1:", 72) is None
+
+
+def test_a_short_wait_asks_nothing(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    process(proc, 71, "backup")
+    (proc / "locks").write_bytes(LOCKS)
+    assert WaitHolders(proc).find("file_lock", 72, None, SECOND // 10) is None
+
+
+def test_the_number_in_a_lock_must_be_a_thread_of_the_same_program(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    process(proc, 70, "consul")
+    process(proc, 75, "compactor", pid=70)
+    (proc / "70/task/75").mkdir(parents=True)
+    found = WaitHolders(proc).find("futex", 70, 75, SECOND)
+    assert found is not None
+    assert (found.tid, found.comm) == (75, "compactor")
+    process(proc, 99, "other")
+    assert WaitHolders(proc).find("futex", 70, 99, SECOND) is None
+
+
+def test_a_thread_is_found_by_its_number_in_its_own_pid_namespace(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    process(proc, 75, "compactor", pid=70)
+    thread = proc / "70/task/75"
+    thread.mkdir(parents=True)
+    (thread / "status").write_text("Name:\tcompactor\nNSpid:\t75\t6\n")
+    found = WaitHolders(proc).find("futex", 70, 6, SECOND)
+    assert found is not None
+    assert found.tid == 75
+
+
+def test_a_task_that_has_gone_is_not_named(tmp_path: Path) -> None:
+    assert WaitHolders(tmp_path).find("blocked", 70, 71, SECOND) is None
