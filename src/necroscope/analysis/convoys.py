@@ -4,8 +4,9 @@ evidence goes.
 A sleeping lock is given back by its holder, who thereby wakes the next: who ended a wait in this
 way is who had the lock until then. Of locks of which every file has one, those who wait and those
 who gave it to them are one convoy. How long a holder had it is known from its own wait for the same
-lock, or from the first who came to stand behind it. A holder that slept for something else itself
-is followed there.
+lock, or from the first who came to stand behind it. Of a lock that is not given back the holder is
+whom the recorder found while others waited (`held_by`), and where it was then. A holder that slept
+for something else itself is followed there, and the report says where the evidence ends.
 
     waiter      ----------waits---------|
     holder   ---has the lock------------|   its own sleep meanwhile: the next link of the chain
@@ -18,9 +19,11 @@ from typing import Final
 from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
 from necroscope.analysis.episodes import touches
+from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.task_waits import TaskWait, Waiter
+from necroscope.analysis.wait_channels import is_release
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -28,12 +31,32 @@ _MOST_LINKS: Final = 3
 # Of the time that the lock was held: less is not what it was held for.
 _MUCH: Final = 0.3
 _NAMED: Final = 3
+# Where a holder was found while others waited for it: sleeps that are ordinary by themselves,
+# and so are not recorded as waits.
+_WHEREABOUTS: Final = (
+    (functions("do_signal_stop ptrace_stop"), "it is stopped, by a signal or a debugger"),
+    (functions("hrtimer_nanosleep do_nanosleep msleep*"), "it sleeps until a timer ends"),
+    (functions("do_wait kernel_wait4 wait_for_vfork_done"), "it waits for a child process"),
+    (functions("n_tty_read tty_read"), "it waits for a terminal"),
+    (functions("pipe_read anon_pipe_read"), "it waits to read from a pipe"),
+    (
+        functions(
+            "sk_wait_data wait_woken unix_stream_* unix_dgram_* inet_csk_accept tcp_recvmsg*"
+        ),
+        "it waits for a socket",
+    ),
+    (functions("ep_poll do_epoll_wait do_sys_poll do_select"), "it waits for a request"),
+    (functions("futex_* __futex_* do_futex"), "it waits for another thread"),
+    (functions("do_freezer_trap cgroup_enter_frozen __refrigerator"), "it is frozen"),
+)
+_STOPPED: Final = functions("do_signal_stop ptrace_stop do_freezer_trap cgroup_enter_frozen")
 
 
 @dataclass(frozen=True)
 class Convoy:
-    """`holder` is None while nobody gave the lock back. `chain` is what the holder waited for, and
-    so on.
+    """`holder` is None where it was neither seen to give the lock back nor found while others
+    waited; `holder_stack` is how it gave it back, `found_in` where it was meanwhile. `chain` is
+    what the holder waited for, and so on.
     """
 
     name: str
@@ -43,6 +66,8 @@ class Convoy:
     holder_stack: tuple[str, ...]
     chain: tuple[TaskWait, ...]
     holders: int = 0
+    found_in: tuple[str, ...] = ()
+    is_kept: bool = False
 
     @property
     def tasks(self) -> int:
@@ -62,6 +87,20 @@ class Convoy:
         return self.holders > 1 and self.held_s < _MUCH * self.longest.seconds
 
     @property
+    def is_stopped(self) -> bool:
+        """By a signal, a debugger or the freezer: it will not go on by itself."""
+        return any(name in _STOPPED for name in self.found_in)
+
+    @property
+    def whereabouts(self) -> str | None:
+        """In words where the holder was found, None if it was not."""
+        if not self.found_in:
+            return None
+        words = next((w for group, w in _WHEREABOUTS for n in self.found_in if n in group), "")
+        where = " < ".join(self.found_in[:4])
+        return f"{words} ({where})" if words else f"it was in {where}"
+
+    @property
     def kept(self) -> str:
         return ", because it was not given back" if self.longest.is_open else ""
 
@@ -73,7 +112,7 @@ class Convoy:
         if self.holder is None:
             return None
         container = container_of(self.holder.cgroup, node)
-        path = self.holder_stack[::-1]
+        path = (self.found_in or self.holder_stack)[::-1]
         return Culprit(self.holder.comm, self.holder.pid, self.holder.cgroup, None, container, path)
 
     def evidence(self, case: Case) -> list[Evidence]:
@@ -90,18 +129,24 @@ class Convoy:
         elif self.holder is None:
             texts.append(f"who had it was not seen{self.kept}")
         else:
-            through = f", through {' < '.join(self.holder_stack[:4])}" if self.holder_stack else ""
-            texts.append(
-                f"{self.holder.comm}[{self.holder.tid}] had it for {self.held_s:.2f} s and gave"
-                f" it back{through}"
-            )
-            texts += [f"meanwhile {wait.words()}" for wait in self.chain]
-            if not self.chain:
-                texts.append(
-                    f"no wait of {self.holder.comm} itself is recorded meanwhile: it worked, or"
-                    " slept for a timer, socket or pipe, which is not recorded"
-                )
+            texts += self._about_holder(self.holder)
         return [case.evidence(text, "waits") for text in texts]
+
+    def _about_holder(self, holder: Waiter) -> list[str]:
+        """What it did with the lock, what it waited for itself, and where the evidence ends."""
+        who = f"{holder.comm}[{holder.tid}]"
+        through = f", through {' < '.join(self.holder_stack[:4])}" if self.holder_stack else ""
+        end = "was not seen to give it back" if self.is_kept else f"gave it back{through}"
+        texts = [f"{who} had it for {self.held_s:.2f} s and {end}"]
+        texts += [f"meanwhile {wait.words()}" for wait in self.chain]
+        if self.whereabouts is not None:
+            texts.append(f"{who} was looked at meanwhile: {self.whereabouts}")
+        elif not self.chain:
+            texts.append(
+                f"no wait of {holder.comm} itself is recorded meanwhile: it worked, or"
+                " slept for a timer, socket or pipe, which is not recorded"
+            )
+        return texts
 
 
 def convoys(case: Case, kind: str) -> list[Convoy]:
@@ -142,9 +187,26 @@ def _convoy(name: str, waits: Sequence[TaskWait], node: Node) -> Convoy:
     if not holds:
         return Convoy(name, tuple(waits), None, None, (), ())
     held, last = max(holds.values(), key=lambda one: one[0].length_ns)
-    assert last.by is not None
-    chain = _chain(last.by.tid, held, node, name)
-    return Convoy(name, tuple(waits), last.by, held, last.by_stack, chain, len(holds))
+    holder = last.given_by
+    assert holder is not None
+    is_given = not last.is_open and is_release(last.kind, last.by_stack)
+    return Convoy(
+        name,
+        tuple(waits),
+        holder,
+        held,
+        last.by_stack if is_given else (),
+        _chain(holder.tid, held, node, name),
+        len(holds),
+        _found_in(holder.tid, waits),
+        not is_given,
+    )
+
+
+def _found_in(holder: int, waits: Sequence[TaskWait]) -> tuple[str, ...]:
+    """Where the holder was when it was last looked at."""
+    own = [wait for wait in waits if wait.held_by is not None and wait.held_by.tid == holder]
+    return max(own, key=lambda wait: wait.seconds).held_stack if own else ()
 
 
 def _since(holder: int, wait: TaskWait, waits: Sequence[TaskWait]) -> int:
@@ -174,7 +236,8 @@ def _chain(tid: int, held: Span, node: Node, name: str) -> tuple[TaskWait, ...]:
         if longest is None or longest.seconds < _MUCH * held.length_ns / NS_PER_S:
             break
         links.append(longest)
-        if longest.by is None:
+        ahead = longest.given_by or longest.by
+        if ahead is None:
             break
-        tid, held = longest.by.tid, longest.span
+        tid, held = ahead.tid, longest.span
     return tuple(links)

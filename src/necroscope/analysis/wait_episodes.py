@@ -12,7 +12,14 @@ from necroscope.analysis.episodes import Episode, EpisodeKind, was_throttled
 from necroscope.analysis.machine_episodes import throttled_episodes
 from necroscope.analysis.node import Node
 from necroscope.analysis.task_waits import RUNNABLE, TaskWait, whole_waits
-from necroscope.analysis.wait_channels import DEVICE, FUTEX, LOCK, OTHER, WRITEBACK
+from necroscope.analysis.wait_channels import (
+    DEVICE,
+    FILE_LOCK,
+    FUTEX,
+    LOCK,
+    OTHER,
+    WRITEBACK,
+)
 from necroscope.model.definitions import ORDINARY, OVER_NS
 from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
@@ -25,7 +32,14 @@ _STARVED_S: Final = 3.0
 _CROWDED: Final = 0.5
 _CROWDED_S: Final = 3.0
 # For something that was held: what is worth a look, and from when on it is an incident by itself.
-_BLOCKED_S: Final = {LOCK: 0.2, FUTEX: 0.2, WRITEBACK: 0.5, DEVICE: 1.0, OTHER: 1.0}
+_BLOCKED_S: Final = {
+    LOCK: 0.2,
+    FUTEX: 0.2,
+    WRITEBACK: 0.5,
+    DEVICE: 1.0,
+    OTHER: 1.0,
+    FILE_LOCK: 1.0,
+}
 _HUNG_S: Final = 10.0
 _NEVER_S: Final = float("inf")
 _WAITED_FOR_CORE: Final = (

@@ -46,6 +46,7 @@ SLUGS = {
     "cpuset-squeeze",
     "writeback-stall",
     "kernel-state-walk",
+    "file-lock-convoy",
 }
 
 

@@ -1,0 +1,76 @@
+"""Processes stand behind a lock on a file, which another has and does not give back.
+
+Signature: processes asleep in flock(2) or fcntl(2) with F_SETLKW for a second and more, no core
+busy; the holder sleeps, waits for something else, or was stopped.
+Confirming signal: such waits of a second and more, and who had the lock: whom /proc/locks named
+while others waited, or who gave it back. Jobs that flock puts in line on purpose wait like
+this while the holder works; the report says where it was found.
+Source: flock(2), fcntl(2), proc_locks(5); dpkg and apt behind unattended-upgrades (`Waiting for
+cache lock`).
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.convoys import convoys
+from necroscope.analysis.evidence import suffering
+from necroscope.analysis.report import WillNotHelp
+from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.wait_channels import FILE_LOCK
+
+LIMITS: Final = Thresholds(
+    longest_s=Threshold(1.0, "locks on files are held while a file is written: less is usual"),
+)
+
+
+def assess(case: Case) -> Assessment | None:
+    convoy = next(iter(convoys(case, FILE_LOCK)), None)
+    if convoy is None:
+        return None
+    who = ", ".join(dict.fromkeys(wait.task.comm for wait in convoy.waits))
+    holder, culprit = convoy.holder, convoy.culprit(case.node)
+    whose = f"{holder.comm}[{holder.pid}]" if holder else "another process"
+    stopped = ", which is stopped," if convoy.is_stopped else ""
+    has = "has and does not give back" if convoy.is_kept else f"had for {convoy.held_s:.1f} s"
+    wake = f"kill -CONT {holder.pid}  # if it was stopped by mistake" if holder else ""
+    return Assessment(
+        explains=0.9,
+        is_confirmed=holder is not None and convoy.longest.seconds >= case.limits.longest_s,
+        evidence=[*convoy.evidence(case), *suffering(case)],
+        summary=(
+            f"{who} waited up to {convoy.longest.seconds:.1f} s for a lock on a file that"
+            f" {whose}{stopped} {has}"
+        ),
+        culprit=culprit,
+        origin=origin_of(culprit),
+        fix=(wake,) if convoy.is_stopped and holder else (),
+    )
+
+
+CAUSE = Cause(
+    slug="file-lock-convoy",
+    title="processes stand behind a lock on a file that another has",
+    confirming=(
+        "waits of a second and more in flock(2) or fcntl(2), and the process that had the lock"
+    ),
+    would_confirm="who has the lock: lslocks, /proc/locks",
+    assess=assess,
+    thresholds=LIMITS,
+    fix=(
+        (
+            "lslocks shows the file; see what the holder does (py-spy dump, gdb, /proc/PID/stack),"
+            " and end or fix it: its exit gives the lock back"
+        ),
+        (
+            "wait with a limit (flock -w SECONDS) or not at all (flock -n), and hold the lock only"
+            " while the file is written"
+        ),
+    ),
+    verify=("no more waits of kind `file_lock` are recorded (table `waits`)",),
+    will_not_help=(
+        WillNotHelp("more cores or a faster disk", "those who wait use neither"),
+        WillNotHelp("removing the locked file", "the lock is on the file that is open already"),
+    ),
+)

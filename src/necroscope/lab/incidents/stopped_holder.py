@@ -1,0 +1,57 @@
+"""The holder of a lock is stopped, and all who want the lock stand until it goes on.
+
+What it does: jobs share a lock on a file and take it in turn. One of them gets SIGSTOP, as by a
+debugger, a `kill -STOP` or a shell's Ctrl-Z, while it has the lock. It is not given back, so no
+wait ends, and nothing in the log says so.
+
+Seen in the wild: a job that was put into the background by hand and forgotten; a core dump or a
+debugger that stops a process inside its section.
+
+What must be seen: waits that go on, who has the lock, and that it is stopped.
+"""
+
+import os
+import signal
+import time
+
+from necroscope.lab.actor import Actor
+from necroscope.lab.incidents.file_lock_convoy import LockedFile, locked
+from necroscope.lab.measured import Measured
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Truth, reached
+from necroscope.lab.stage import Stage
+
+
+def stop_inside(path: str, after_s: float) -> None:
+    """Takes turns for so long, and is stopped while it has the lock."""
+    until = time.monotonic() + after_s
+    while True:
+        with locked(path):
+            time.sleep(0.02)
+            if time.monotonic() > until:
+                os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(0.02)
+
+
+class StoppedHolder(LockedFile):
+    name = "stopped-holder"
+    cause = "file-lock-convoy"
+    twin = "file-lock-turns"
+    seconds = 15
+
+    def prepare(self, stage: Stage) -> None:
+        super().prepare(stage)
+        self.locks = stage.watch("/proc/locks")
+
+    def start_holder(self, stage: Stage) -> Actor:
+        return stage.start(stop_inside, self.file, 2.0, comm=stage.invent("agent"))
+
+    def verify(self, stage: Stage, measured: Measured) -> Truth:
+        looks = [text for _, text in measured.texts(self.locks)]
+        holder = f" {self.holder.pid} "
+        stood = sum("->" in text and holder in text for text in looks) / max(len(looks), 1)
+        stood_s = stood * stage.seconds
+        return Truth(
+            {"stood_s": reached("seconds in which jobs stood", stood_s, at_least=5)},
+            culprit=KnownCulprit(self.holder.comm, self.holder.pid),
+            origin=KnownOrigin("process", self.holder.comm),
+        )

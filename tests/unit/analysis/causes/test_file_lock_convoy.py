@@ -1,0 +1,41 @@
+"""Processes behind a lock on a file."""
+
+from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_waits import by, wait
+
+from necroscope.analysis.engine import diagnose
+
+STOPPED = "do_signal_stop;get_signal;arch_do_signal_or_restart"
+
+
+def waiting(
+    holder: str | None = "agent", lasts_s: float = 4.0, found_in: str | None = STOPPED
+) -> DrawnNode:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..............................
+        """
+    )
+    known = by(holder, 50, stack=found_in) if holder else {}
+    rest = {"kind": "file_lock", "stack": "locks_lock_inode_wait;__do_sys_flock", "is_open": True}
+    return wait(node, 10, lasts_s, comm="job", **rest, **known)
+
+
+def test_who_is_stopped_meanwhile_is_named_while_the_wait_goes_on() -> None:
+    (incident,) = diagnose(waiting()).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "file-lock-convoy"
+    assert verdict.culprit is not None
+    assert (verdict.culprit.comm, verdict.culprit.pid) == ("agent", 50)
+    assert "which is stopped" in verdict.summary
+    assert verdict.fix[0].startswith("kill -CONT 50")
+    assert any("stopped, by a signal or a debugger" in one.text for one in verdict.evidence)
+
+
+def test_a_short_wait_is_no_incident() -> None:
+    assert not diagnose(waiting(lasts_s=0.6)).incidents
+
+
+def test_a_lock_without_a_known_holder_is_not_blamed_on_anyone() -> None:
+    assert not diagnose(waiting(holder=None)).incidents
