@@ -19,7 +19,7 @@ function packed(header: object, values: Record<string, number[]>): ArrayBuffer {
 }
 
 const ONE = { time: [], cpu: [], stack: [], weight: [], task: [], parent: [], frame: [], kind: [] };
-const QUESTION = { window: [1000, 2000] as [number, number], baseline: null, cpu: null, pid: null, comm: "", cgroup: "", group: "core", isTurned: true };
+const QUESTION = { window: [1000, 2000] as [number, number], baseline: null, cpu: null, pid: null, comm: "", cgroup: "", group: "core", isTurned: true, of: "samples" as const, least: 0 };
 const header = {
   state: "window=1000000-2000000&group=core&turned=1", recording: { cpus: [0] }, report: null, names: [], who: [],
   samples: { spans: [["0", "1500000000"]], left_out: ["only of comm sh"] },

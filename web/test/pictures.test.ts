@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { unpack } from "../src/lib/packed";
 import { scale } from "../src/lib/range";
 import type { EventRow, Evidence, Incident } from "../src/logic/answers";
-import { busiest, cellValue, coreMap, labelledRows, rowHeight } from "../src/logic/core_map";
+import { busiest, cellValue, coreMap, labelledRows, rowHeight, tellingMode } from "../src/logic/core_map";
 import { marks } from "../src/logic/events";
 import { cellAt, minuteOf, stretch } from "../src/logic/heat";
 import { laneOf, ranked, withEvidence, withIncident } from "../src/logic/incident";
@@ -30,6 +30,17 @@ test("the core map reads shares, holes and what is not read yet", () => {
   expect([0, 1, 2].map((column) => cellValue(map, "busy", 0, column))).toEqual([0, 0.5, null]);
   expect(busiest(map, "busy")).toEqual({ moment: 1750, cpu: 3, share: 1 });
   expect(busiest(map, "steal")).toBe(null);
+});
+
+test("the core map opens on the mode that has something to show", () => {
+  const map = (shares: Record<string, number>) => ({
+    range: [0, 1000] as Range, column_ms: 1000, columns: 1, cpus: [0], leftOut: [], isComplete: true,
+    arrays: Object.fromEntries(Object.entries(shares).map(([mode, share]) => [mode, Uint8Array.from([share * 250])])),
+  });
+  expect(tellingMode(map({ system: 0.6, user: 0.9, softirq: 0 }))).toBe("system");
+  expect(tellingMode(map({ system: 0.02, user: 0.9, softirq: 0 }))).toBe("user");
+  expect(tellingMode(map({ system: 0.02, user: 0.9, steal: 0.7 }))).toBe("steal");
+  expect(tellingMode(map({ system: 0, user: 0 }))).toBe("system");
 });
 
 test("rows fit two cores and two hundred", () => {

@@ -13,7 +13,7 @@ const begun = initialState(SPAN);
 describe("the address", () => {
   const full: State = {
     view: [1000, 61_000.5], window: [5000.25, 10_000], baseline: [0, 5000], cpu: 5, mode: "delay", incident: "2026-core0",
-    search: "mem & <b>", pid: null, comm: "napi/eth0-7", cgroup: "/a b/ü", group: "core,process", isTurned: true, zoom: [0.25, 0.5],
+    search: "mem & <b>", pid: null, comm: "napi/eth0-7", cgroup: "/a b/ü", group: "core,process", isTurned: true, of: "waits", wait: "71-1794795289190373", zoom: [0.25, 0.5],
   };
 
   test("holds the whole state to the microsecond", () => {
@@ -33,7 +33,7 @@ describe("the address", () => {
   });
 
   test("that makes no sense is left as the page begins", () => {
-    const odd = ofHash("#view=9-1&window=a-b&core=77&pid=-1&mode=evil&group=core,x&zoom=0.5-1.5", at, begun, CPUS);
+    const odd = ofHash("#view=9-1&window=a-b&core=77&pid=-1&mode=evil&group=core,x&of=all&wait=x-1&zoom=0.5-1.5", at, begun, CPUS);
     expect(odd).toEqual({ ...begun });
   });
 

@@ -35,8 +35,8 @@ from necroscope.views.flame.functions import (
 from necroscope.views.flame.heading import Heading, HeadingWindow
 from necroscope.views.flame.heat_svg import heat_map_svg
 from necroscope.views.flame.svg import differential_svg, flame_svg
-from necroscope.views.web.answers import differential_parts, flame_parts
 from necroscope.views.web.export import Export, describe, exported_page, state_words
+from necroscope.views.web.flame_answer import differential_parts, flame_parts
 
 Notes = list[str]
 DEFAULT_TOP: Final = 30

@@ -3,14 +3,19 @@
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from necroscope.model.frame import Frame
 from necroscope.model.span import Span
 from necroscope.model.wait_rows import last_of_each
+from necroscope.segment.reader import SegmentReader
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.merge import merge, tree_of
+from necroscope.store.longest_waits import REACH_NS
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
+from necroscope.store.time_limit import TimeLimit
+from necroscope.store.window_reading import WindowReading
 
 UNIT: Final = "ms waited"
 _COLUMNS: Final = (
@@ -26,11 +31,22 @@ _KINDS: Final = {
 }
 
 
-def read_wait_flame(store: Store, window: Span, selection: Selection) -> FlameTree:
-    """Below each program the kind of wait, then the kernel's functions, or who had the core."""
-    rows = store.rows("waits", *window, columns=_COLUMNS).to_pylist()
+def read_wait_flame(
+    store: Store, window: Span, selection: Selection, limit: TimeLimit | None = None
+) -> FlameTree:
+    """Below each program the kind of wait, then the kernel's functions, or who had the core. Of a
+    wait that began before or ended after the window, the part within it counts.
+    """
+    reading = WindowReading(store, *window, limit or TimeLimit(), ("waits", "*"))
+    rows = [
+        row
+        for part in reading.segments(lambda reader: _chosen(reader, reading, selection))
+        for row in part
+    ]
+    later = store.rows("waits", window.to_ns, window.to_ns + REACH_NS, columns=_COLUMNS)
+    rows += [row for row in _picked(later, selection) if _start_ns(row) < window.to_ns]
+    rows.sort(key=lambda row: row["time"])
     paths, weights = [], []
-    rows = [row for row in rows if _is_chosen(row, selection)]
     for row in (rows[place] for place in last_of_each(map(_key, rows))):
         stack = [Frame(name, "[kernel]", "kernel", None, None) for name in _functions(row)]
         behind = (
@@ -38,13 +54,31 @@ def read_wait_flame(store: Store, window: Span, selection: Selection) -> FlameTr
         )
         labels = [row["comm"], _KINDS[row["kind"]], *behind]
         paths.append([*(Frame(label, "", "group", None, None) for label in labels), *stack])
-        weights.append(max(1, round(min(row["waited_ns"], row["time"] - window[0]) / 1e6)))
+        within_ns = min(row["time"], window.to_ns) - max(_start_ns(row), window.from_ns)
+        weights.append(max(1, round(within_ns / 1e6)))
     frames = list(dict.fromkeys(frame for path in paths for frame in path))
     number = {frame: place for place, frame in enumerate(frames)}
     tree, ends = tree_of([number[frame] for frame in path] for path in paths)
     level, (places,) = merge(tree)
     weighed = places[ends], np.array(weights, dtype=np.int64)
-    return FlameTree.of(level, weighed, frames, window, (), window.length_ns)
+    recorded_ns = sum(stretch.length_ns for stretch in reading.recorded(selection.cpus))
+    return FlameTree.of(level, weighed, frames, window, reading.left_out(), recorded_ns)
+
+
+def _chosen(
+    reader: SegmentReader, reading: WindowReading, selection: Selection
+) -> list[dict[str, Any]]:
+    if reading.stops_before(reader):
+        return []
+    return _picked(reader.read("waits", reading.from_ns, reading.to_ns, _COLUMNS), selection)
+
+
+def _picked(rows: pa.Table, selection: Selection) -> list[dict[str, Any]]:
+    return [row for row in rows.to_pylist() if _is_chosen(row, selection)]
+
+
+def _start_ns(row: dict[str, Any]) -> int:
+    return int(row["time"]) - int(row["waited_ns"])
 
 
 def _key(row: dict[str, Any]) -> tuple[object, int, int, bool]:

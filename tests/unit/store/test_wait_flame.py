@@ -35,3 +35,14 @@ def test_waits_are_below_their_program_and_kind_in_milliseconds(tmp_path: Path) 
     }
     only = read_wait_flame(store, window, Selection.of(comms=["raylet"]))
     assert list(paths(only).values()) == [950]
+
+
+def test_of_a_wait_the_part_within_the_window_counts(tmp_path: Path) -> None:
+    node = drawn_node("core 0:  ....................\ncore 1:  ....................")
+    wait(node, 5, 2, "raylet", 70, **by("spin", 9))
+    wait(node, 9, 6, "etcd", 80, stack="do_fsync")
+    store = Store.open(GrowingRecording(tmp_path / "r", node).grow(20).directory)
+    assert paths(read_wait_flame(store, Span(at(6), at(11)), Selection())) == {
+        "raylet;[waits for a core];[behind spin]": 1000,
+        "etcd;[sleeps in the kernel];do_fsync": 2000,
+    }

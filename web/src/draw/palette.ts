@@ -18,6 +18,8 @@ interface Palette {
   shrank: Colour;
   neutral: Colour;
   ranks: readonly string[];
+  /** Wanted a core, slept in the kernel, a lock of its own. */
+  waits: readonly string[];
 }
 
 const DARK_HEAT: Colour[] = [[24, 28, 36], [40, 56, 96], [92, 60, 140], [190, 60, 110], [245, 120, 50], [255, 225, 120]];
@@ -40,6 +42,7 @@ export const PALETTES: Record<Theme, Palette> = {
     shrank: [60, 120, 235],
     neutral: [84, 90, 102],
     ranks: ["#ff5a4f", "#ffa033", "#8fb6ff", "#8d95a3"],
+    waits: ["#ff9d4d", "#6ea8ff", "#c792ea"],
   },
   light: {
     heat: ramp(LIGHT_HEAT, 251),
@@ -57,6 +60,7 @@ export const PALETTES: Record<Theme, Palette> = {
     shrank: [70, 130, 235],
     neutral: [214, 217, 223],
     ranks: ["#c81e1e", "#b45309", "#1d4ed8", "#626b79"],
+    waits: ["#c2570c", "#2b62c9", "#7c3aad"],
   },
 };
 

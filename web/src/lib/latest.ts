@@ -1,5 +1,5 @@
 // Answers to questions that change while they are asked: the old answer stays until the new one is there, only the last counts.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { contains, type Range } from "./range";
 
 export interface Answered<T> {
@@ -8,19 +8,22 @@ export interface Answered<T> {
   isAsking: boolean;
 }
 
-/** Asks when the key changes; a key of null asks nothing. `delay_ms` waits for a key that rests. */
+/**
+ * Asks when the key changes, before the next picture; a key of null asks nothing. `delay_ms` waits for a key that rests.
+ * An effect would come after that picture: a sixtieth of a second in which nobody has been asked yet.
+ */
 export function useLatest<T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>, delay_ms = 0): Answered<T> {
   const [answered, setAnswered] = useState<Answered<T>>({ value: null, error: null, isAsking: key !== null });
   const asking = useRef(ask);
   asking.current = ask;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (key === null) {
       setAnswered({ value: null, error: null, isAsking: false });
       return undefined;
     }
     const abort = new AbortController();
     setAnswered((before) => ({ ...before, isAsking: true }));
-    const timer = setTimeout(() => {
+    const begin = () => {
       asking.current(abort.signal).then(
         (value) => !abort.signal.aborted && setAnswered({ value, error: null, isAsking: false }),
         (error: unknown) => {
@@ -28,7 +31,8 @@ export function useLatest<T>(key: string | null, ask: (signal: AbortSignal) => P
           setAnswered((before) => ({ ...before, error: error instanceof Error ? error : new Error(String(error)), isAsking: false }));
         },
       );
-    }, delay_ms);
+    };
+    const timer = delay_ms ? setTimeout(begin, delay_ms) : void begin();
     return () => {
       clearTimeout(timer);
       abort.abort();

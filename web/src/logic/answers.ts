@@ -73,6 +73,56 @@ export interface CgroupsAnswer {
   left_out: string[];
 }
 
+export type WaitKind = "runnable" | "blocked" | "futex";
+
+/** Waits of one kind of the tasks of one name, with tasks of one name in the way; of all waits, not only of those listed. */
+export interface WaitGroup {
+  kind: WaitKind;
+  comm: string;
+  by_comm: string | null;
+  count: number;
+  total_ms: number;
+  worst_ms: number;
+}
+
+/** One wait. It ended at `time`, or was seen to go on then; stacks are numbers of the answer's stacks. */
+export interface WaitRow {
+  kind: WaitKind;
+  time: string;
+  waited_ms: number;
+  is_open: boolean;
+  cpu: number;
+  pid: number;
+  tid: number;
+  comm: string;
+  cgroup: string | null;
+  policy: string | null;
+  priority: number;
+  cores_allowed: number | null;
+  what: string;
+  lock: string | null;
+  is_given_back: boolean;
+  stack: number | null;
+  user_stack?: number | null;
+  by_pid: number | null;
+  by_tid: number | null;
+  by_comm: string | null;
+  by_cgroup: string | null;
+  by_policy: string | null;
+  by_ran_ms: number | null;
+  by_stack: number | null;
+}
+
+/** The longest waits, some of every part of the view; groups cost most first. */
+export interface WaitsAnswer {
+  groups: WaitGroup[];
+  more_groups: number;
+  waits: WaitRow[];
+  stacks: string[][];
+  count: number;
+  left_out: string[];
+}
+
 export interface Evidence {
   text: string;
   from: string;
@@ -147,6 +197,8 @@ export interface FlameHeader {
   baseline_samples?: number;
   from: string;
   to: string;
+  /** How many there are; those too narrow to be seen are not sent. */
+  frames?: number;
   left_out: string[];
 }
 

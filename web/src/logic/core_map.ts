@@ -53,6 +53,15 @@ export function cellValue(map: CoreMap, mode: Mode, row: number, column: number)
   return mode === "delay" ? (2 ** (value / 8) - 1) / 1000 : value / FULL;
 }
 
+const TELLING_SHARE = 0.5;
+
+/** The mode to open with: time in the kernel if a core was held there, else what filled a core most. */
+export function tellingMode(map: CoreMap): Mode {
+  const peaks = (["system", "softirq", "irq", "steal", "user"] as const).map((mode) => ({ mode, share: busiest(map, mode)?.share ?? 0 }));
+  const held = peaks.find(({ mode, share }) => mode !== "user" && share >= TELLING_SHARE);
+  return (held ?? peaks.reduce((a, b) => (b.share > a.share ? b : a))).mode;
+}
+
 /** The moment with the highest share of a mode, and its core; of equal ones the first. */
 export function busiest(map: CoreMap, mode: Mode): { moment: number; cpu: number; share: number } | null {
   const values = map.arrays[mode];

@@ -1,8 +1,11 @@
 // Answers from the data within an exported page: gzip, then arrays behind a header, as the server packs them.
 import { unpack, type Packed } from "../lib/packed";
 import { contains, type Range } from "../lib/range";
-import type { CgroupsAnswer, CoresHeader, EventRow, FlameHeader, GapsAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow } from "./answers";
+import type {
+  CgroupsAnswer, CoresHeader, EventRow, FlameHeader, GapsAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow, WaitsAnswer,
+} from "./answers";
 import { folded, heat, type Samples } from "./folding";
+import { foldedWaits } from "./wait_folding";
 import type { Clock } from "./moment";
 import { ServerError } from "./server_source";
 import type { FlameQuestion, Source } from "./source";
@@ -19,6 +22,7 @@ interface EmbeddedHeader {
   events: Rows<EventRow>;
   tasks: Rows<TaskRow>;
   cgroups: CgroupsAnswer;
+  waits: WaitsAnswer;
   cores: CoresHeader;
   samples: { spans: [from: string, to: string][]; left_out: string[] };
   names: string[];
@@ -51,6 +55,7 @@ export function embeddedSource(data: ArrayBuffer, at: () => Clock): Source {
     flame: async (question) => {
       if (header.flame && isFirst(question)) return { header: header.flame, arrays: named(arrays, "flame_") };
       const { window, baseline, group, isTurned, ...choice } = question;
+      if (question.of === "waits") return foldedWaits(header.waits, window, baseline, choice, at());
       const leftOut = [...header.samples.left_out, ...missing(window), ...missing(baseline)];
       return folded(samples(), window, baseline, choice, group, isTurned, [...new Set(leftOut)]);
     },
@@ -60,14 +65,15 @@ export function embeddedSource(data: ArrayBuffer, at: () => Clock): Source {
       left_out: header.tasks.left_out,
     }),
     cgroups: async () => header.cgroups,
+    waits: async () => header.waits,
     gaps: async () => header.gaps,
   };
 }
 
 /** Which graph a question asks for; a state has the same words. */
-function keyOf(question: { [name in keyof FlameQuestion]: FlameQuestion[name] | null }): string {
-  const { window, baseline, cpu, pid, comm, cgroup, group, isTurned } = question;
-  return [window, baseline, cpu, pid, comm, cgroup, group, isTurned].join("/");
+function keyOf(question: { [name in Exclude<keyof FlameQuestion, "least">]: FlameQuestion[name] | null }): string {
+  const { window, baseline, cpu, pid, comm, cgroup, group, isTurned, of } = question;
+  return [window, baseline, cpu, pid, comm, cgroup, group, isTurned, of].join("/");
 }
 
 function named(arrays: Packed<unknown>["arrays"], prefix: string): Packed<unknown>["arrays"] {

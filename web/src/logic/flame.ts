@@ -1,6 +1,7 @@
 // The flame graph's geometry: a tree laid out by depth, so that what is visible at any zoom is found by bisection.
 import type { FlameAnswer } from "./answers";
 
+const NARROWEST_SENT = 2400;
 export const KINDS = ["kernel", "user", "jit", "group", "other"] as const;
 
 /** Nodes are ordered by depth, then from left to right. `left` and `right` are shares of the whole, `first` is each depth's first node. */
@@ -16,6 +17,8 @@ export interface Flame {
   first: number[];
   total: number;
   samples: number;
+  /** Frames that are too narrow to be seen at this zoom, and were not sent. */
+  unsent: number;
   /** Share in the window minus share in the baseline, for a differential. */
   change: Float64Array | null;
   shares: { window: Float64Array; baseline: Float64Array } | null;
@@ -27,9 +30,8 @@ export function layout(answer: FlameAnswer): Flame {
   const parent = arrays["parent"] as Int32Array;
   const own = arrays["self"] as Float64Array;
   const [share, baseline] = [arrays["share"], arrays["baseline_share"]] as (Float64Array | undefined)[];
-  const weights = widths(arrays["total"] as Float64Array, share, baseline);
   const { depth, first } = depths(parent);
-  const { left, right, total } = spread(parent, weights, depth);
+  const { left, right, total } = edges(answer, depth);
   const kinds = arrays["kind"] as Uint8Array;
   const name = arrays["name"] as Int32Array;
   return {
@@ -44,10 +46,19 @@ export function layout(answer: FlameAnswer): Flame {
     first,
     total,
     samples: header.samples,
+    unsent: (header.frames ?? parent.length) - parent.length,
     shares: share && baseline ? { window: share, baseline } : null,
     change: share && baseline ? share.map((value, node) => value - baseline[node]!) : null,
     leftOut: header.left_out,
   };
+}
+
+/** The server says where each frame lies, because it sends only those that can be seen; a file's frames are all there. */
+function edges({ header, arrays }: FlameAnswer, depth: Int32Array) {
+  const [total, share, baseline] = [arrays["total"], arrays["share"], arrays["baseline_share"]] as (Float64Array | undefined)[];
+  const [left, width] = [arrays["left"], arrays["width"]] as (Float64Array | undefined)[];
+  if (left && width) return { left, right: left.map((edge, node) => edge + width[node]!), total: share ? 1 : header.samples };
+  return spread(arrays["parent"] as Int32Array, widths(total!, share, baseline), depth);
 }
 
 /** A frame is as wide as its mean share of both windows, so that what vanished is seen as well as what appeared. */
@@ -165,6 +176,26 @@ function matcher(wanted: string): (name: string) => boolean {
   } catch {
     return () => false;
   }
+}
+
+/** The path that most of the weight takes, as far as it has half of its caller's, outermost frame first. */
+export function heaviestPath(flame: Flame): string[] {
+  const widthOf = (node: number) => flame.right[node]! - flame.left[node]!;
+  let best: number | null = null;
+  for (let depth = 0; depth < height(flame); depth += 1) {
+    let next: number | null = null;
+    for (let node = flame.first[depth]!; node < flame.first[depth + 1]!; node += 1) {
+      if (flame.parent[node] === (best ?? -1) && (next === null || widthOf(node) > widthOf(next))) next = node;
+    }
+    if (next === null || (best !== null && widthOf(next) < widthOf(best) / 2)) break;
+    best = next;
+  }
+  return best === null ? [] : path(flame, best);
+}
+
+/** How narrow a frame may be at a zoom: half a pixel of a wide screen. A search needs them all. */
+export function leastShare(zoomed: number, isSearched: boolean): number {
+  return isSearched ? 0 : 8 ** Math.floor(Math.log(Math.max(zoomed, 1e-9)) / Math.log(8)) / NARROWEST_SENT;
 }
 
 /** The outermost frames by name, the widest first. */

@@ -1,6 +1,7 @@
 // Samples to call trees in the browser, for an exported page: the same answers as the server's, from the samples in the file.
 import type { FlameAnswer, HeatAnswer } from "./answers";
 import type { Range } from "../lib/range";
+import { PathTree, type Side } from "./path_tree";
 import type { Group } from "./state";
 
 export interface Samples {
@@ -24,7 +25,7 @@ export interface Wanted {
   cgroup: string;
 }
 
-const GROUP_KIND = 3;
+export const GROUP_KIND = 3;
 
 /** Numbers of the samples in a window that pass the filter. */
 export function chosen(samples: Samples, window: Range, wanted: Wanted): number[] {
@@ -36,10 +37,10 @@ export function chosen(samples: Samples, window: Range, wanted: Wanted): number[
   return found;
 }
 
-const isWanted = (pid: number, comm: string | null, wanted: Wanted): boolean =>
+export const isWanted = (pid: number, comm: string | null, wanted: Wanted): boolean =>
   (wanted.pid === null || pid === wanted.pid) && (!wanted.comm || comm === wanted.comm);
 
-function isBelow(cgroup: string | null, wanted: string): boolean {
+export function isBelow(cgroup: string | null, wanted: string): boolean {
   const top = wanted.replace(/\/+$/, "");
   return !wanted || cgroup === top || (cgroup ?? "").startsWith(`${top}/`);
 }
@@ -54,34 +55,12 @@ function firstFrom(times: Float64Array, moment: number): number {
   return low;
 }
 
-interface Node {
-  name: number;
-  totals: [number, number];
-  selves: [number, number];
-  calls: Map<number, Node>;
-}
+/** Numbers the names of groups, and puts them above the frames of a sample. */
+class SamplePaths {
+  constructor(private readonly samples: Samples, private readonly tree: PathTree, private readonly group: Group, private readonly isTurned: boolean) {}
 
-const makeNode = (name: number): Node => ({ name, totals: [0, 0], selves: [0, 0], calls: new Map() });
-
-/** A tree of names. The second weight is the baseline's. */
-class Tree {
-  readonly root = makeNode(-1);
-  readonly names: string[];
-  readonly kinds: number[];
-  private readonly groups = new Map<string, number>();
-
-  constructor(private readonly samples: Samples, private readonly group: Group, private readonly isTurned: boolean) {
-    this.names = [...samples.names];
-    this.kinds = [...samples.kind];
-  }
-
-  add(places: readonly number[], side: 0 | 1): number {
-    let weight = 0;
-    for (const place of places) {
-      this.addOne(this.path(place), this.samples.weight[place]!, side);
-      weight += this.samples.weight[place]!;
-    }
-    return weight;
+  add(places: readonly number[], side: Side): void {
+    for (const place of places) this.tree.add(this.path(place), this.samples.weight[place]!, side);
   }
 
   private path(place: number): number[] {
@@ -96,64 +75,18 @@ class Tree {
     const texts: Record<string, string> = {
       process: `${comm} (${pid})`, thread: `${comm} (${tid})`, name: comm ?? "no name", cgroup: cgroup ?? "no cgroup", core: `core ${this.samples.cpu[place]}`,
     };
-    const text = texts[group] ?? `no ${group} in this file`;
-    let number = this.groups.get(text);
-    if (number === undefined) {
-      number = this.names.push(text) - 1;
-      this.kinds.push(GROUP_KIND);
-      this.groups.set(text, number);
-    }
-    return number;
-  }
-
-  private addOne(path: readonly number[], weight: number, side: 0 | 1): void {
-    let node = this.root;
-    for (const name of path) {
-      let next = node.calls.get(name);
-      if (!next) node.calls.set(name, (next = makeNode(name)));
-      next.totals[side] += weight;
-      node = next;
-    }
-    node.selves[side] += weight;
-  }
-
-  /** Nodes by depth, and below one parent by name, as the server orders them. */
-  flattened(): { node: Node; parent: number }[] {
-    const found: { node: Node; parent: number }[] = [];
-    let level = [{ node: this.root, place: -1 }];
-    while (level.length) {
-      const next: typeof level = [];
-      for (const { node, place } of level) {
-        const calls = [...node.calls.values()].sort((a, b) => (this.names[a.name]! < this.names[b.name]! ? -1 : 1));
-        for (const call of calls) next.push({ node: call, place: found.push({ node: call, parent: place }) - 1 });
-      }
-      level = next;
-    }
-    return found;
+    return this.tree.number(texts[group] ?? `no ${group} in this file`, GROUP_KIND);
   }
 }
 
 export function folded(
   samples: Samples, window: Range, baseline: Range | null, wanted: Wanted, group: Group, isTurned: boolean, leftOut: string[],
 ): FlameAnswer {
-  const tree = new Tree(samples, group, isTurned);
-  const weight = tree.add(chosen(samples, window, wanted), 0);
-  const before = baseline ? tree.add(chosen(samples, baseline, wanted), 1) : 0;
-  const nodes = tree.flattened();
-  const numbers = (value: (node: Node) => number) => Float64Array.from(nodes, ({ node }) => value(node));
-  const arrays: FlameAnswer["arrays"] = {
-    parent: Int32Array.from(nodes, ({ parent }) => parent),
-    name: Int32Array.from(nodes, ({ node }) => node.name),
-    kind: Uint8Array.from(tree.kinds),
-    total: numbers((node) => node.totals[0]),
-    self: numbers((node) => node.selves[0]),
-  };
-  if (baseline) {
-    arrays["share"] = numbers((node) => node.totals[0] / (weight || 1));
-    arrays["baseline_share"] = numbers((node) => node.totals[1] / (before || 1));
-  }
-  const header = { names: tree.names, samples: weight, baseline_samples: before, from: "0", to: "0", left_out: leftOut };
-  return { header, arrays };
+  const tree = new PathTree([...samples.names], [...samples.kind]);
+  const paths = new SamplePaths(samples, tree, group, isTurned);
+  paths.add(chosen(samples, window, wanted), 0);
+  if (baseline) paths.add(chosen(samples, baseline, wanted), 1);
+  return tree.answer(baseline !== null, leftOut);
 }
 
 const SECOND_MS = 1000;

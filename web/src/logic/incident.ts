@@ -5,7 +5,7 @@ import type { Clock } from "./moment";
 import { viewAround, withWindow, type Mode, type State } from "./state";
 
 const GRAVE = new Set(["nic_reset", "soft_lockup", "hard_lockup", "rcu_stall", "hung_task", "oom_kill", "ray_node_dead"]);
-export const LANES = ["events", "cores", "cgroups", "heat", "flame", "tasks"] as const;
+export const LANES = ["events", "cores", "waits", "cgroups", "heat", "flame", "tasks"] as const;
 export type Lane = (typeof LANES)[number];
 const LANE_OF_TABLE: Record<string, Lane> = {
   cores: "cores",
@@ -23,6 +23,8 @@ const LANE_OF_TABLE: Record<string, Lane> = {
   containers: "cgroups",
   samples: "flame",
   tasks: "tasks",
+  waits: "waits",
+  run_delay: "waits",
 };
 const BEFORE_EVENT_MS = 5000;
 const AFTER_EVENT_MS = 1000;
@@ -64,6 +66,11 @@ export function withEvidence(state: State, evidence: Evidence, incident: Inciden
   const window: Range = isMoment ? [from - BEFORE_EVENT_MS, to + AFTER_EVENT_MS] : [from, to];
   const wanted = evidence.table === "softirq_delay" ? "delay" : evidence.table === "cores" ? modeOf(incident.mode, state.mode) : state.mode;
   return { ...withWindow(state, window, span), cpu: evidence.core ?? state.cpu, mode: wanted, incident: incident.id };
+}
+
+/** The page at a moment that stands out although nothing was found. */
+export function withMoment(state: State, moment: number, cpu: number, mode: Mode, span: Range): State {
+  return { ...withWindow(state, within([moment - 2500, moment + 2500], span), span), cpu, mode };
 }
 
 function modeOf(text: string | null, otherwise: Mode): Mode {

@@ -64,6 +64,7 @@ export function serverSource(at: () => Clock): Source {
     events: (view, signal) => json("api/events", { ...window(view), limit: 3000 }, signal),
     tasks: (range, cpu, signal) => json("api/tasks", { ...window(range), cpu }, signal),
     cgroups: (view, signal) => json("api/cgroups", window(view), signal),
+    waits: (view, signal) => json("api/waits", window(view), signal),
     gaps: (view, signal) => json("api/gaps", window(view), signal),
   };
 }
@@ -73,7 +74,9 @@ function flameWords(question: FlameQuestion, window: (range: Range) => Words, ba
     ...window(question.window),
     ...baseline(question.baseline),
     ...chosen(question),
-    by: question.group.split(",").filter(Boolean),
-    callers: question.isTurned ? "true" : null,
+    by: question.of === "waits" ? [] : question.group.split(",").filter(Boolean),
+    callers: question.isTurned && question.of !== "waits" ? "true" : null,
+    of: question.of === "waits" ? question.of : null,
+    least: question.least || null,
   };
 }

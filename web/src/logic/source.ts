@@ -1,9 +1,9 @@
 // Where the page's answers come from: the server, or the data embedded in an exported page. The views know no difference.
 import type {
-  CgroupsAnswer, CoresAnswer, EventRow, FlameAnswer, GapsAnswer, HeatAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow,
+  CgroupsAnswer, CoresAnswer, EventRow, FlameAnswer, GapsAnswer, HeatAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow, WaitsAnswer,
 } from "./answers";
 import type { Range } from "../lib/range";
-import type { Group } from "./state";
+import type { FlameOf, Group } from "./state";
 
 export interface Choice {
   cpu: number | null;
@@ -17,6 +17,9 @@ export interface FlameQuestion extends Choice {
   baseline: Range | null;
   group: Group;
   isTurned: boolean;
+  of: FlameOf;
+  /** Frames narrower than this share of the whole need not be there. */
+  least: number;
 }
 
 export interface Source {
@@ -31,5 +34,6 @@ export interface Source {
   events(view: Range, signal?: AbortSignal): Promise<Rows<EventRow>>;
   tasks(window: Range, cpu: number | null, signal?: AbortSignal): Promise<Rows<TaskRow>>;
   cgroups(view: Range, signal?: AbortSignal): Promise<CgroupsAnswer>;
+  waits(view: Range, signal?: AbortSignal): Promise<WaitsAnswer>;
   gaps(view: Range, signal?: AbortSignal): Promise<GapsAnswer>;
 }

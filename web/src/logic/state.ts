@@ -7,6 +7,9 @@ export type Mode = (typeof MODES)[number];
 /** What samples can be grouped by; several joined by commas are one within the other. */
 export const GROUPS = ["", "process", "thread", "name", "core", "cgroup"] as const;
 export type Group = string;
+/** What the flame graph is of: who ran, or who waited. */
+export const FLAMES = ["samples", "waits"] as const;
+export type FlameOf = (typeof FLAMES)[number];
 // Told from the stacks by the server; a file knows it of the graph that it opens with.
 const STATE_GROUP = "state";
 
@@ -26,6 +29,9 @@ export interface State {
   cgroup: string;
   group: Group;
   isTurned: boolean;
+  of: FlameOf;
+  /** The wait that is looked at, by its thread and the microsecond of its last row. */
+  wait: string | null;
   /** The part of the flame graph that fills the width, in shares of the whole; null is all of it. */
   zoom: Range | null;
 }
@@ -41,6 +47,7 @@ export const MODE_TEXT: Record<Mode, string> = {
 };
 
 const PID = /^\d{1,9}$/;
+const WAIT = /^\d{1,9}-\d{1,16}$/;
 const SHARE_DIGITS = 8;
 const GROWS_TO_MS = 120_000;
 const SHORTEST_FOLLOWED_MS = 10_000;
@@ -62,6 +69,8 @@ export function initialState(span: Range): State {
     cgroup: "",
     group: "",
     isTurned: false,
+    of: "samples",
+    wait: null,
     zoom: null,
   };
 }
@@ -75,7 +84,8 @@ export function toHash(state: State, at: Clock): string {
   if (state.cpu !== null) words.set("core", String(state.cpu));
   if (state.pid !== null) words.set("pid", String(state.pid));
   words.set("mode", state.mode);
-  for (const name of ["incident", "search", "comm", "cgroup", "group"] as const) {
+  if (state.of !== "samples") words.set("of", state.of);
+  for (const name of ["incident", "search", "comm", "cgroup", "group", "wait"] as const) {
     if (state[name]) words.set(name, state[name]);
   }
   if (state.isTurned) words.set("turned", "1");
@@ -113,6 +123,8 @@ export function ofHash(hash: string, at: Clock, otherwise: State, cpus: readonly
     cgroup: words.get("cgroup") ?? "",
     group: isGroup(group) ? group : "",
     isTurned: words.get("turned") === "1",
+    of: words.get("of") === "waits" ? "waits" : "samples",
+    wait: WAIT.test(words.get("wait") ?? "") ? words.get("wait") : null,
     zoom: zoom && contains([0, 1], zoom) ? zoom : null,
   };
 }
@@ -190,7 +202,7 @@ export function followed(state: State, before: Range, now: Range): State {
 
 /** Is it another place, worth a step in the browser's history, or only another look at the same? */
 export function isAnotherPlace(before: State, after: State): boolean {
-  return isAnotherFlame(before, after) || before.mode !== after.mode || before.incident !== after.incident;
+  return isAnotherFlame(before, after) || before.mode !== after.mode || before.incident !== after.incident || before.wait !== after.wait;
 }
 
 /** A zoom is of one flame graph: another one begins whole. */
@@ -199,7 +211,7 @@ export function withFittingZoom(before: State, after: State): State {
 }
 
 function isAnotherFlame(before: State, after: State): boolean {
-  const names = ["cpu", "pid", "comm", "cgroup", "group", "isTurned"] as const;
+  const names = ["cpu", "pid", "comm", "cgroup", "group", "isTurned", "of"] as const;
   return (
     !same(before.window, after.window) || !same(before.baseline, after.baseline) || names.some((name) => before[name] !== after[name])
   );

@@ -4,7 +4,8 @@ import { useContext } from "preact/hooks";
 import { remember } from "../lib/address";
 import { atom, type Atom } from "../lib/atom";
 import { same, type Range } from "../lib/range";
-import type { GapsAnswer, RecordingAnswer, ReportAnswer } from "../logic/answers";
+import type { GapsAnswer, RecordingAnswer, ReportAnswer, WaitsAnswer } from "../logic/answers";
+import type { CoreMap } from "../logic/core_map";
 import type { Clock } from "../logic/moment";
 import { initialState, isAnotherPlace, ofHash, toHash, withFittingZoom, type State } from "../logic/state";
 import type { Source } from "../logic/source";
@@ -17,6 +18,10 @@ export interface App {
   reportError: Atom<string | null>;
   /** Of the view; null until they are known. */
   gaps: Atom<GapsAnswer | null>;
+  /** Of the view, for who wants to know what filled the cores; null until it is known. */
+  coreMap: Atom<CoreMap | null>;
+  /** Of the view, for keys that go through them; null until they are known. */
+  waits: Atom<WaitsAnswer | null>;
   state: Atom<State>;
   /** Where the pointer is in time, in all lanes. */
   cursor: Atom<number | null>;
@@ -50,6 +55,8 @@ export function makeApp(source: Source, clock: Clock, recording: RecordingAnswer
     report: atom<ReportAnswer | null>(null),
     reportError: atom<string | null>(null),
     gaps: atom<GapsAnswer | null>(null),
+    coreMap: atom<CoreMap | null>(null),
+    waits: atom<WaitsAnswer | null>(null),
     state,
     cursor: atom<number | null>(null),
     lit: atom<string | null>(null),

@@ -64,6 +64,7 @@ function useCoreMap(state: State) {
   };
   const answer = useLatest(key, ask, isFirst.current ? 0 : app.rest(REST_MS));
   const map = useMemo(() => (answer.value ? coreMap(answer.value, app.clock) : null), [answer.value]);
+  useEffect(() => app.coreMap.set(map), [map]);
   useEffect(() => {
     if (!map || map.isComplete) return undefined;
     const timer = setTimeout(() => setRound((before) => before + 1), AGAIN_MS);

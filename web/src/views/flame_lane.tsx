@@ -1,11 +1,11 @@
 // The flame graph of the window: zoom, search, filters, grouping, callers, and the difference to a baseline.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAtom } from "../lib/atom";
 import { useLatest } from "../lib/latest";
 import { clamp, length, same, scaled, within, type Range } from "../lib/range";
 import { useWidth } from "../lib/size";
 import { theme } from "../lib/theme";
-import { changeOf, height, KINDS, layout, nodeAt, path, search, type Flame, type Found } from "../logic/flame";
+import { changeOf, height, KINDS, layout, leastShare, nodeAt, path, search, type Flame, type Found } from "../logic/flame";
 import { durationText, rangeText } from "../logic/moment";
 import { processText, type State } from "../logic/state";
 import { drawFlame, FRAME_PX } from "../draw/flame";
@@ -21,37 +21,47 @@ const REST_MS = 150;
 export function FlameLane() {
   const app = useApp();
   const state = useAtom(app.state);
-  const { flame, isAsking, error } = useFlame(state);
+  const { flame, graph, isAsking, error } = useFlame(state);
   const found = useMemo(() => (flame ? search(flame, state.search) : null), [flame, state.search]);
   // While another graph is asked for, the zoom is still of the one before.
   const keep = isAsking ? undefined : (zoom: Range | null) => app.move({ ...app.state.get(), zoom });
   return (
     <Lane id="flame" title={titleOf(state, app)} note={error?.message ?? noteOf(flame, found, state)} isAsking={isAsking} tools={<FlameTools flame={flame} />}>
-      {flame && height(flame) > 0 ? <FlameSurface flame={flame} found={found} kept={state.zoom} keep={keep} /> : <p class="empty">{emptyText(state, isAsking)}</p>}
-      {flame?.change ? <ChangeKey /> : <KindKey />}
+      {flame && height(flame) > 0 ? <FlameSurface flame={flame} graph={graph} unit={unitOf(state)} found={found} kept={state.zoom} keep={keep} /> : <p class="empty">{emptyText(state, isAsking)}</p>}
+      {flame?.change ? <ChangeKey /> : <KindKey unit={unitOf(state)} />}
     </Lane>
   );
 }
 
 function useFlame(state: State) {
   const app = useApp();
-  const { window: wanted, baseline, cpu, pid, comm, cgroup, group, isTurned } = state;
-  const key = wanted && [wanted, baseline, cpu, pid, comm, cgroup, group, isTurned].join("/");
-  const answer = useLatest(key, (signal) => app.source.flame({ window: wanted!, baseline, cpu, pid, comm, cgroup, group, isTurned }, signal));
-  const flame = useMemo(() => (answer.value ? layout(answer.value) : null), [answer.value]);
-  return { flame, isAsking: answer.isAsking, error: answer.error };
+  const { window: wanted, baseline, cpu, pid, comm, cgroup, group, isTurned, of } = state;
+  // The frames that this zoom can show: a deeper one, or a search, asks for more of the same graph.
+  const least = leastShare(state.zoom ? length(state.zoom) : 1, state.search !== "");
+  const key = wanted && [wanted, baseline, cpu, pid, comm, cgroup, group, isTurned, of].join("/");
+  const ask = async (signal: AbortSignal) => {
+    const answer = await app.source.flame({ window: wanted!, baseline, cpu, pid, comm, cgroup, group, isTurned, of, least }, signal);
+    return { flame: layout(answer), graph: key!, least };
+  };
+  const last = useRef<{ flame: Flame; graph: string; least: number } | null>(null);
+  const isEnough = last.current?.graph === key && (last.current.least <= least || !last.current.flame.unsent);
+  const { value, isAsking, error } = useLatest(key && `${key}/${isEnough ? last.current!.least : least}`, ask);
+  last.current = value;
+  return { flame: value?.flame ?? null, graph: value?.graph ?? "", isAsking, error };
 }
+
+const unitOf = ({ of }: State): string => (of === "waits" ? "ms waited" : "samples");
 
 function titleOf(state: State, app: App): string {
   if (!state.window) return "Flame graph";
   const who = [state.cpu === null ? "all cores" : `core ${state.cpu}`, processText(state), state.cgroup].filter(Boolean).join(", ");
   const against = state.baseline ? ` against ${rangeText(app.clock, state.baseline)}` : "";
-  return `Who ran on ${who}, ${rangeText(app.clock, state.window)} (${durationText(length(state.window))})${against}`;
+  return `${state.of === "waits" ? "Who waited" : "Who ran"} on ${who}, ${rangeText(app.clock, state.window)} (${durationText(length(state.window))})${against}`;
 }
 
 function noteOf(flame: Flame | null, found: Found | null, state: State): string | undefined {
   if (!flame) return undefined;
-  const samples = `${flame.samples.toLocaleString("en")} samples`;
+  const samples = `${flame.samples.toLocaleString("en")} ${unitOf(state)}`;
   const matched = found && state.search ? ` · “${state.search}” in ${(found.share * 100).toFixed(1)} % of them` : "";
   // What the chosen filter leaves out needs no telling.
   return [samples + matched, ...flame.leftOut.filter((text) => !text.endsWith("do not pass the filter"))].join(" · ");
@@ -59,30 +69,31 @@ function noteOf(flame: Flame | null, found: Found | null, state: State): string 
 
 function emptyText(state: State, isAsking: boolean): string {
   if (!state.window) return "Drag over any lane above to choose a window; its flame graph appears here.";
+  if (!isAsking && state.of === "waits") return "No wait over the recorder's threshold ended here, or the filter leaves none.";
   return isAsking ? "reading samples …" : "No samples here: the core was idle, the filter leaves nothing, or nothing was recorded.";
 }
 
 interface FlameSurfaceProps {
   flame: Flame;
+  /** Which graph it is: more frames of the same one leave the zoom as it is. */
+  graph?: string;
+  unit?: string;
   found: Found | null;
   /** The zoom that a link leads to, and who keeps it for one; without them it is forgotten. */
   kept?: Range | null;
   keep?: ((zoom: Range | null) => void) | undefined;
 }
 
-export function FlameSurface({ flame, found, kept = null, keep }: FlameSurfaceProps) {
+export function FlameSurface({ flame, graph = "", unit = "samples", found, kept = null, keep }: FlameSurfaceProps) {
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(area);
   const look = useAtom(theme);
-  const [zoom, setZoom] = useKeptZoom(flame, kept, keep);
+  const [zoom, setZoom] = useKeptZoom(graph || flame, kept, keep);
   const [hovered, setHovered] = useState<number | null>(null);
-  const chosen = useRef<number | null>(null);
-  useEffect(() => {
-    chosen.current = null;
-  }, [flame]);
+  const chosen = useChosen(flame, graph || flame);
   const height_px = height(flame) * FRAME_PX;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!canvas.current || !width) return;
     drawFlame(canvas.current, flame, { zoom, width, theme: look, found, hovered, chosen: chosen.current, top_px: 0, height_px });
     // The lanes above pan at the screen's rate: a large graph must not be drawn anew with each of their pictures.
@@ -96,14 +107,14 @@ export function FlameSurface({ flame, found, kept = null, keep }: FlameSurfacePr
     const node = at(event);
     setHovered(node);
     if (node === null) hideTip();
-    else showTip(event, frameTip(flame, node));
+    else showTip(event, frameTip(flame, node, unit));
   };
   const zoomTo = (node: number | null) => {
     chosen.current = node;
     setZoom(node === null ? WHOLE : [flame.left[node]!, flame.right[node]!]);
   };
   useFlameWheel(area, width, setZoom);
-  useFlameKeys(area, flame, chosen, zoomTo, setZoom);
+  useFlameKeys(area, flame, unit, chosen, zoomTo, setZoom);
   return (
     <div class="surface-row deep-stacks">
       <div class="gutter">
@@ -122,14 +133,27 @@ export function FlameSurface({ flame, found, kept = null, keep }: FlameSurfacePr
   );
 }
 
+/** The frame that was chosen; when more frames of the same graph come, the one in its place. */
+function useChosen(flame: Flame, graph: unknown): { current: number | null } {
+  const chosen = useRef<number | null>(null);
+  const known = useRef({ flame, graph });
+  if (known.current.flame !== flame) {
+    const [before, node] = [known.current.flame, chosen.current];
+    const isSame = known.current.graph === graph && node !== null;
+    chosen.current = isSame ? nodeAt(flame, before.depth[node]!, (before.left[node]! + before.right[node]!) / 2) : null;
+    known.current = { flame, graph };
+  }
+  return chosen;
+}
+
 /** Kept when it rests, because it moves at the screen's rate; another graph or link brings its own. */
-function useKeptZoom(flame: Flame, kept: Range | null, keep: FlameSurfaceProps["keep"]) {
+function useKeptZoom(graph: unknown, kept: Range | null, keep: FlameSurfaceProps["keep"]) {
   const [zoom, setZoom] = useState<Range>(kept ?? WHOLE);
   const known = useRef(kept);
   useEffect(() => {
     known.current = kept;
     setZoom(kept ?? WHOLE);
-  }, [flame]);
+  }, [graph]);
   useEffect(() => {
     if (same(kept, known.current)) return;
     known.current = kept;
@@ -148,17 +172,17 @@ function useKeptZoom(flame: Flame, kept: Range | null, keep: FlameSurfaceProps["
   return [zoom, setZoom] as const;
 }
 
-function frameTip(flame: Flame, node: number): string[] {
+function frameTip(flame: Flame, node: number, unit: string): string[] {
   const name = flame.names[flame.name[node]!]!;
   const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
   if (flame.shares) {
     const change = changeOf(flame, node);
     const said = change ? `${change.sign} ${change.word}` : "about the same";
-    return [name, `${said}: ${percent(flame.shares.baseline[node]!)} of the baseline's samples, ${percent(flame.shares.window[node]!)} of these`];
+    return [name, `${said}: ${percent(flame.shares.baseline[node]!)} of the baseline's ${unit}, ${percent(flame.shares.window[node]!)} of these`];
   }
   const share = flame.right[node]! - flame.left[node]!;
   const weight = Math.round(share * flame.total).toLocaleString("en");
-  return [name, `${KINDS[flame.kind[node]!]} · ${weight} samples, ${percent(share)} · itself ${percent(flame.own[node]! / (flame.total || 1))}`, "click: zoom in"];
+  return [name, `${KINDS[flame.kind[node]!]} · ${weight} ${unit}, ${percent(share)} · itself ${percent(flame.own[node]! / (flame.total || 1))}`, "click: zoom in"];
 }
 
 /** The wheel zooms with Ctrl or Alt and pans sideways, as in the lanes. */
@@ -185,7 +209,7 @@ function useFlameWheel(area: { current: HTMLDivElement | null }, width: number, 
 
 /** Down goes to the widest call, up to the caller, left and right to the neighbours: the frame that is chosen fills the width. */
 function useFlameKeys(
-  area: { current: HTMLDivElement | null }, flame: Flame, chosen: { current: number | null }, zoomTo: (node: number | null) => void, setZoom: (zoom: Range) => void,
+  area: { current: HTMLDivElement | null }, flame: Flame, unit: string, chosen: { current: number | null }, zoomTo: (node: number | null) => void, setZoom: (zoom: Range) => void,
 ): void {
   useEffect(() => {
     const element = area.current;
@@ -197,7 +221,7 @@ function useFlameKeys(
       event.stopPropagation();
       zoomTo(next);
       if (next === null) setZoom(WHOLE);
-      else showTip(tipPlace(element, flame, next), [...frameTip(flame, next).slice(0, 2), path(flame, next).join(" > ")]);
+      else showTip(tipPlace(element, flame, next), [...frameTip(flame, next, unit).slice(0, 2), path(flame, next).join(" > ")]);
     };
     element.addEventListener("keydown", pressed);
     return () => element.removeEventListener("keydown", pressed);
@@ -231,11 +255,11 @@ function step(flame: Flame, node: number | null, key: string): number | null | u
   return flame.depth[beside] === flame.depth[node] ? beside : node;
 }
 
-function KindKey() {
+function KindKey({ unit }: { unit: string }) {
   return (
     <p class="key">
       <i class="kind kernel" /> kernel<sub>k</sub> <i class="kind user" /> user <i class="kind jit" /> jit<sup>j</sup> <i class="kind group" /> group
-      <span> · outermost frame on top, width is time, order is by name</span>
+      <span> · outermost frame on top, width is {unit === "samples" ? "time" : unit}, order is by name</span>
     </p>
   );
 }

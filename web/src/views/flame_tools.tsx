@@ -2,9 +2,9 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAtom } from "../lib/atom";
 import { useLatest } from "../lib/latest";
-import { groups, layout, type Flame } from "../logic/flame";
+import { groups, layout, leastShare, type Flame } from "../logic/flame";
 import { address } from "../logic/server_source";
-import { baselineBefore, GROUPS, processText, withProcess, type Group } from "../logic/state";
+import { baselineBefore, FLAMES, GROUPS, processText, withProcess, type FlameOf, type Group } from "../logic/state";
 import { useApp, type App } from "./app";
 
 const MOST_OFFERED = 100;
@@ -12,6 +12,8 @@ const MOST_OFFERED = 100;
 export function FlameTools({ flame }: { flame: Flame | null }) {
   const app = useApp();
   const state = useAtom(app.state);
+  // Waits are grouped by program and kind already.
+  const isOfWaits = state.of === "waits";
   return (
     <>
       <input
@@ -21,8 +23,18 @@ export function FlameTools({ flame }: { flame: Flame | null }) {
       <ProcessFilter />
       <Filter id="cgroup" name="cgroup" value={state.cgroup} set={(cgroup) => app.move({ ...app.state.get(), cgroup })} />
       <label>
+        of{" "}
+        <select id="of" value={state.of} onChange={(event) => app.move({ ...state, of: event.currentTarget.value as FlameOf })}>
+          {FLAMES.map((of) => (
+            <option key={of} value={of}>
+              {of === "waits" ? "who waited" : "who ran"}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
         by{" "}
-        <select id="group" value={state.group} onChange={(event) => app.move({ ...state, group: event.currentTarget.value })}>
+        <select id="group" value={isOfWaits ? "" : state.group} disabled={isOfWaits} onChange={(event) => app.move({ ...state, group: event.currentTarget.value })}>
           {[...new Set<Group>([...GROUPS, state.group])].map((group) => (
             <option key={group} value={group}>
               {group.replaceAll(",", ", then ") || "nothing"}
@@ -30,14 +42,14 @@ export function FlameTools({ flame }: { flame: Flame | null }) {
           ))}
         </select>
       </label>
-      <button type="button" id="turned" aria-pressed={state.isTurned} onClick={() => app.move({ ...state, isTurned: !state.isTurned })} title="from the innermost frame to its callers (i)">
+      <button type="button" id="turned" aria-pressed={state.isTurned && !isOfWaits} disabled={isOfWaits} onClick={() => app.move({ ...state, isTurned: !state.isTurned })} title="from the innermost frame to its callers (i)">
         callers
       </button>
       <button type="button" id="compare" aria-pressed={state.baseline !== null} disabled={!state.window} onClick={() => toggleBaseline(app)} title="against the stretch before (b); Shift and drag over a lane chooses another">
         {state.baseline ? "stop comparing" : "compare"}
       </button>
       {!app.source.isEmbedded && (
-        <button type="button" id="deep" disabled={!state.window || !flame?.samples} onClick={() => openSpeedscope(app)} title="every sample of the window in speedscope (d)">
+        <button type="button" id="deep" disabled={!state.window || !flame?.samples || isOfWaits} onClick={() => openSpeedscope(app)} title="every sample of the window in speedscope (d)">
           speedscope ↗
         </button>
       )}
@@ -51,7 +63,7 @@ function ProcessFilter() {
   const state = useAtom(app.state);
   const [isUsed, setUsed] = useState(false);
   const { window: wanted, cpu, cgroup } = state;
-  const question = { baseline: null, cpu, pid: null, comm: "", cgroup, group: "process", isTurned: false } as const;
+  const question = { baseline: null, cpu, pid: null, comm: "", cgroup, group: "process", isTurned: false, of: "samples", least: leastShare(1, false) } as const;
   const answer = useLatest(isUsed && wanted ? `${wanted.join()}/${cpu}/${cgroup}` : null, (signal) =>
     app.source.flame({ window: wanted!, ...question }, signal),
   );
@@ -85,6 +97,11 @@ export function toggleBaseline(app: App): void {
   const state = app.state.get();
   if (!state.window) return;
   app.move({ ...state, baseline: state.baseline ? null : baselineBefore(state.window, app.span()) });
+}
+
+export function toggleWaits(app: App): void {
+  const state = app.state.get();
+  app.move({ ...state, of: state.of === "waits" ? "samples" : "waits" });
 }
 
 export function openSpeedscope(app: App): void {

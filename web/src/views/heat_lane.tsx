@@ -1,5 +1,5 @@
 // FlameScope's picture of the minute around the window: each column a second, each row 20 ms of it. A drag chooses from cell to cell.
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { useAtom } from "../lib/atom";
 import { startGesture, type Point } from "../lib/drag";
 import { useLatest } from "../lib/latest";
@@ -53,7 +53,7 @@ function HeatSurface({ picture }: { picture: Picture | null }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(area);
   const image = useMemo(() => picture && heatImage(picture, look), [picture, look]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (canvas.current && image && width) drawHeat(canvas.current, image, width, HEIGHT);
   }, [image, width]);
   const cell = (point: Point) => cellAt(picture!.grid, point.x, point.y, width, HEIGHT);

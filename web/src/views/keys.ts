@@ -4,9 +4,10 @@ import { toggleTheme } from "../lib/theme";
 import { ranked } from "../logic/incident";
 import { movedWindow, panned, resizedWindow, steppedCpu, steppedMode, withWindow, zoomed } from "../logic/state";
 import { showLane, type App } from "./app";
-import { openSpeedscope, toggleBaseline } from "./flame_tools";
+import { openSpeedscope, toggleBaseline, toggleWaits } from "./flame_tools";
 import { exportPage } from "./toolbar";
 import { chosenIncident, goToIncident } from "./verdict";
+import { stepWait } from "./wait_steps";
 
 interface Key {
   keys: string[];
@@ -39,6 +40,9 @@ export const KEYS: Key[] = [
   { keys: ["k"], help: "core before", act: (app) => app.move(steppedCpu(app.state.get(), app.recording.get().cpus, -1)) },
   { keys: ["a"], help: "all cores", act: (app) => app.move({ ...app.state.get(), cpu: null }) },
   { keys: ["m"], help: "another mode in the core map", act: (app) => app.move(steppedMode(app.state.get())) },
+  { keys: ["s"], help: "the longest wait, then the next shorter", act: (app) => stepWait(app, 1) },
+  { keys: ["W"], help: "the next longer wait", act: (app) => stepWait(app, -1) },
+  { keys: ["x"], help: "flame graph of waits, or of who ran", act: toggleWaits },
   { keys: ["b"], help: "compare with the stretch before, or stop comparing", act: toggleBaseline },
   { keys: ["i"], help: "flame graph from callees to callers", act: (app) => app.move({ ...app.state.get(), isTurned: !app.state.get().isTurned }) },
   { keys: ["g"], help: "into the flame graph: arrows walk, Esc leaves", act: (app) => intoFlame(app) },

@@ -40,6 +40,8 @@ interface TimeSurfaceProps {
   /** Tables whose gaps are drawn here. */
   tables: readonly string[];
   draw(width: number): ComponentChildren;
+  /** Lies over the picture and can be tabbed to. */
+  over?: ComponentChildren;
   tip?(moment: number, point: Point): string[] | null;
   click?(moment: number, point: Point, width: number): void;
 }
@@ -85,6 +87,7 @@ export function TimeSurface(props: TimeSurfaceProps) {
       <div class="gutter" style={{ height: props.height }}>
         {props.gutter}
       </div>
+      <div class="stacked">
       <div
         ref={area}
         class="surface"
@@ -100,6 +103,8 @@ export function TimeSurface(props: TimeSurfaceProps) {
         {width > 0 && <Marks state={state} width={width} tables={props.tables} />}
         <div class="band preview" hidden />
         <CursorLine view={state.view} width={width} />
+      </div>
+      {props.over}
       </div>
     </div>
   );

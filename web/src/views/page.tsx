@@ -12,6 +12,7 @@ import { TasksLane } from "./tasks_lane";
 import { Toolbar } from "./toolbar";
 import { Tooltip } from "./tooltip";
 import { VerdictPanel } from "./verdict";
+import { WaitsLane } from "./waits_lane";
 
 export function Page({ app }: { app: App }) {
   return (
@@ -26,6 +27,7 @@ export function Page({ app }: { app: App }) {
           </div>
           <EventsLane />
           <CoreLane />
+          <WaitsLane />
           <CgroupsLane />
           <HeatLane />
           <FlameLane />

@@ -1,6 +1,7 @@
 // Opens the page: the recording first, then the verdict; follows a live recording.
 import { render } from "preact";
 import { ranked, withIncident } from "../logic/incident";
+import { tellingMode } from "../logic/core_map";
 import { clock, type Clock } from "../logic/moment";
 import { ServerError } from "../logic/server_source";
 import type { Source } from "../logic/source";
@@ -61,12 +62,19 @@ async function readReport(app: App, untouched: State | null): Promise<void> {
       app.state.set(withIncident(app.state.get(), first, app.clock, app.span()));
       app.follows.set(false);
     }
+    if (leads && !first && report.is_complete) openTelling(app);
     app.report.set(report);
     app.reportError.set(null);
     if (!report.is_complete) setTimeout(() => void readReport(app, leads && !first ? untouched : null), REPORT_AGAIN_MS);
   } catch (error) {
     app.reportError.set(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** Nothing was found: the core map opens on the mode that has something to show. */
+function openTelling(app: App): void {
+  const map = app.coreMap.get();
+  if (map) app.state.set({ ...app.state.get(), mode: tellingMode(map) });
 }
 
 /** Asks what was recorded since; while following, the view ends where the recording does. The verdict comes now and then, and at the end. */

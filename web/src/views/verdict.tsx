@@ -3,11 +3,15 @@ import type { ComponentChildren } from "preact";
 import { useAtom } from "../lib/atom";
 import type { Evidence, Incident, ReportAnswer, Verdict } from "../logic/answers";
 import { kindText } from "../logic/events";
-import { confidenceText, laneOf, ranked, withEvidence, withIncident, type Lane } from "../logic/incident";
+import { busiest, tellingMode } from "../logic/core_map";
+import { confidenceText, laneOf, ranked, withEvidence, withIncident, withMoment, type Lane } from "../logic/incident";
 import { durationText, rangeText, timeText } from "../logic/moment";
+import { MODE_TEXT } from "../logic/state";
+import { byLength } from "../logic/waits";
 import { showLane, useApp, type App } from "./app";
+import { goToWait } from "./wait_steps";
 
-const LANE_TEXT: Record<Lane, string> = { events: "event", cores: "core map", cgroups: "cgroups", heat: "heat map", flame: "flame graph", tasks: "tasks" };
+const LANE_TEXT: Record<Lane, string> = { events: "event", cores: "core map", waits: "waits", cgroups: "cgroups", heat: "heat map", flame: "flame graph", tasks: "tasks" };
 const MOST_LISTED = 200;
 
 export function chosenIncident(app: App, id: string | null): Incident | null {
@@ -59,10 +63,42 @@ function Healthy({ notes }: { notes: string[] }) {
   return (
     <Panel>
       <h2>Nothing was found{live ? " so far" : ""}</h2>
-      <p>No core was starved, as far as this recording shows.</p>
+      <p>No core was starved and no task was kept waiting for long, as far as this recording shows.</p>
+      <StandsOut />
       <p class="faint">Drag over any lane to look at a moment; press ? for the keys.</p>
       <Notes notes={notes} />
     </Panel>
+  );
+}
+
+/** What to look at although nothing was found: the busiest stretch, and the longest wait. */
+function StandsOut() {
+  const app = useApp();
+  const map = useAtom(app.coreMap);
+  const waits = useAtom(app.waits);
+  if (map && map.columns === 0) return <p>This recording holds nothing yet. `necroscope record --dir D` records into it; the page follows.</p>;
+  const mode = map && tellingMode(map);
+  const busy = map && mode && busiest(map, mode);
+  const longest = waits && byLength(waits, app.clock)[0];
+  return (
+    <ul>
+      {busy && busy.share >= 0.05 && (
+        <li>
+          The busiest stretch:{" "}
+          <button type="button" class="link" id="busiest" onClick={() => app.move(withMoment(app.state.get(), busy.moment, busy.cpu, mode, app.span()))}>
+            core {busy.cpu} at {timeText(app.clock.date(busy.moment), 1000)}, {Math.round(busy.share * 100)} % {MODE_TEXT[mode]}
+          </button>
+        </li>
+      )}
+      {longest && (
+        <li>
+          The longest wait:{" "}
+          <button type="button" class="link" onClick={() => goToWait(app, longest)}>
+            {longest.row.comm} waited {durationText(longest.row.waited_ms)} {longest.row.what}
+          </button>
+        </li>
+      )}
+    </ul>
   );
 }
 

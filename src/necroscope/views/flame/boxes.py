@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from necroscope.model.frame import Frame
 from necroscope.stacks.differential import DifferentialTree, Side
+from necroscope.stacks.edges import left_edges
 from necroscope.stacks.flame_tree import FlameTree
-from necroscope.stacks.tree import Tree
 from necroscope.views.format import literal
 
 ALL: Final = "all"
@@ -125,7 +125,7 @@ def _place(
     ruler = max(int(weight[parent == -1].sum()), 1)
     depth = tree.depths() + 1
     drawn = (weight >= max(least_share * ruler, 1)) & (depth <= deepest)
-    left = _left_edges(tree, weight, depth, [frame.name for frame in tree.frames])
+    left = left_edges(tree, weight, depth, [frame.name for frame in tree.frames])
     order = np.flatnonzero(drawn)
     order = order[np.lexsort((left[order], depth[order]))]
     place = np.zeros(len(parent) + 1, dtype=np.int64)
@@ -145,25 +145,6 @@ def _place(
         np.append(BoxChange.SAME, change[order]),
         Cut(int((~drawn).sum()), int(window.total[cut_at].sum())),
     )
-
-
-def _left_edges(
-    tree: Tree, weight: NDArray[np.int64], depth: NDArray[np.int64], names: list[str]
-) -> NDArray[np.int64]:
-    """Callees side by side from their caller's left edge, in the order of their names, so that two
-    graphs can be compared.
-    """
-    order = tree.by_name(depth, names)
-    before = np.cumsum(weight[order]) - weight[order]
-    callers = tree.parent[order]
-    # Callees of one caller follow each other: from each is taken what came before the first of
-    # them.
-    is_first = np.append(True, callers[1:] != callers[:-1])[: len(order)]
-    within = before - before[is_first][np.cumsum(is_first) - 1]
-    left = np.zeros(len(tree) + 1, dtype=np.int64)
-    for level in np.split(np.arange(len(order)), np.flatnonzero(np.diff(depth[order])) + 1):
-        left[order[level]] = left[callers[level]] + within[level]
-    return left[:-1]
 
 
 def _side(side: Side, parent: NDArray[np.int64], order: NDArray[np.int64]) -> Side:

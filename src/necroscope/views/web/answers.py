@@ -5,14 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from necroscope.model.frame import Frame
 from necroscope.model.reading import Gap
-from necroscope.stacks.differential import DifferentialTree
-from necroscope.stacks.flame_tree import FlameTree
-from necroscope.stacks.frames import frames_at
 from necroscope.store.core_modes import CoreModes
 from necroscope.store.heatmap import Cell, HeatMap
 from necroscope.store.last_rows import LastRows
@@ -165,53 +161,10 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
     }
 
 
-def flame_parts(tree: FlameTree) -> Parts:
-    return _tree_parts(tree, _window(tree), {"total": tree.total_weight, "self": tree.self_weight})
-
-
-def differential_parts(tree: DifferentialTree, window: FlameTree, baseline: FlameTree) -> Parts:
-    header = _window(window) | {
-        f"baseline_{name}": value for name, value in _window(baseline).items()
-    }
-    weights = {
-        f"{prefix}{name}": values
-        for prefix, side in (("", tree.window), ("baseline_", tree.baseline))
-        for name, values in (("total", side.total), ("self", side.own), ("share", side.share))
-    }
-    return _tree_parts(tree, header, weights)
-
-
-def _window(tree: FlameTree) -> dict[str, Any]:
-    return {"samples": tree.samples, "from": str(tree.from_ns), "to": str(tree.to_ns)}
-
-
-def _tree_parts(
-    tree: FlameTree | DifferentialTree, header: dict[str, Any], weights: dict[str, NDArray[Any]]
-) -> Parts:
-    """Parents before children and the children of one parent by name, so that the page draws them
-    as they come.
-    """
-    names, kinds = _frames(tree.frames)
-    order = tree.by_name(tree.depths(), names)
-    place = np.full(len(tree) + 1, -1, np.int32)
-    place[order] = np.arange(len(tree))
-    arrays: dict[str, NDArray[Any]] = {
-        "parent": place[tree.parent[order]],
-        "name": tree.frame[order].astype(np.int32),
-        "kind": kinds,
-    }
-    arrays |= {name: values[order].astype(np.float64) for name, values in weights.items()}
-    return {"names": names, **header, "left_out": tree.left_out}, arrays
-
-
-def _frames(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
+def frame_names(frames: Sequence[Frame]) -> tuple[list[str], NDArray[np.uint8]]:
+    """With the number of each frame's kind."""
     kinds = np.array([_KINDS.get(frame.kind, _OTHER_KIND) for frame in frames], np.uint8)
     return [frame.name for frame in frames], kinds
-
-
-def frame_names(frames: pa.Table) -> tuple[list[str], NDArray[np.uint8]]:
-    """Of a table of frames, as `_frames` of a list."""
-    return _frames(frames_at(frames))
 
 
 def rows_answer(last: LastRows) -> dict[str, Any]:

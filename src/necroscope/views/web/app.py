@@ -7,7 +7,7 @@ the manifests.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -20,11 +20,10 @@ from fastapi.staticfiles import StaticFiles
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
-from necroscope.stacks.differential import compare
-from necroscope.store.flame import read_flame
 from necroscope.store.groups import GroupBy
 from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
 from necroscope.store.last_rows import read_last_rows
+from necroscope.store.longest_waits import WaitHistory
 from necroscope.store.query import Store
 from necroscope.store.seen_cores import SeenCores
 from necroscope.store.selection import Selection
@@ -34,6 +33,7 @@ from necroscope.views.web.answers import MEDIA_TYPE, pack_arrays
 from necroscope.views.web.cgroups_answer import cgroups_answer
 from necroscope.views.web.core_pictures import CorePictures
 from necroscope.views.web.export import STATIC, Export, exported_page
+from necroscope.views.web.flame_answer import FlameOf, GraphQuestion, flame_answer
 from necroscope.views.web.guard import POLICY, Application, Guard
 from necroscope.views.web.incident_search import Diagnose
 from necroscope.views.web.parameters import (
@@ -42,11 +42,11 @@ from necroscope.views.web.parameters import (
     OptionalCpu,
     OptionalMoment,
     Whole,
-    Window,
     selection_of,
-    window_of,
+    span_of,
 )
 from necroscope.views.web.reports import Reports
+from necroscope.views.web.waits_answer import waits_answer
 
 Answer = TypeVar("Answer")
 TIME_LIMIT_S: Final = 10.0
@@ -192,27 +192,36 @@ def _add_lists(app: FastAPI, recording: ServedRecording) -> None:
         from_ns: Moment, to_ns: Moment, limit: Annotated[Whole, Query(ge=1, le=5000)] = 1000
     ) -> dict[str, Any]:
         return await _in_thread(
-            _last_rows, store, "events", window_of(from_ns, to_ns), None, limit, is_long=True
+            _last_rows, store, "events", span_of(from_ns, to_ns), None, limit, is_long=True
         )
 
     @app.get("/api/tasks")
     async def tasks(from_ns: Moment, to_ns: Moment, cpu: OptionalCpu = None) -> dict[str, Any]:
         cpus = None if cpu is None else [cpu]
         return await _in_thread(
-            _last_rows, store, "tasks", window_of(from_ns, to_ns), cpus, answers.MOST_ROWS
+            _last_rows, store, "tasks", span_of(from_ns, to_ns), cpus, answers.MOST_ROWS
         )
 
     @app.get("/api/gaps")
     async def gaps(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
-        window = window_of(from_ns, to_ns)
+        window = span_of(from_ns, to_ns)
         return await _in_thread(answers.gaps_answer, store, window.from_ns, window.to_ns)
 
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
-        window = window_of(from_ns, to_ns)
+        window = span_of(from_ns, to_ns)
         return await _in_thread(
             lambda: cgroups_answer(store, window.from_ns, window.to_ns, TimeLimit(TIME_LIMIT_S)),
             is_long=True,
+        )
+
+    history = WaitHistory(store)
+
+    @app.get("/api/waits")
+    async def waits(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
+        span = span_of(from_ns, to_ns)
+        return await _in_thread(
+            lambda: waits_answer(history.longest(span, TimeLimit(TIME_LIMIT_S))), is_long=True
         )
 
     @app.get("/api/report")
@@ -221,7 +230,7 @@ def _add_lists(app: FastAPI, recording: ServedRecording) -> None:
 
 
 def _last_rows(
-    store: Store, table: str, window: Window, cpus: list[int] | None, most: int
+    store: Store, table: str, window: Span, cpus: list[int] | None, most: int
 ) -> dict[str, Any]:
     limit = TimeLimit(TIME_LIMIT_S)
     return answers.rows_answer(
@@ -237,7 +246,7 @@ def _add_cores(app: FastAPI, recording: ServedRecording, pictures: CorePictures)
         columns: Annotated[Whole, Query(ge=1, le=4000)] = 1000,
         delay: bool = True,
     ) -> Response:
-        window = window_of(from_ns, to_ns)
+        window = span_of(from_ns, to_ns)
 
         def answer() -> bytes:
             return pictures.answer(
@@ -256,7 +265,7 @@ def _add_heat(app: FastAPI, store: Store) -> None:
         rows: Annotated[Whole, Query(ge=1, le=1000)] = DEFAULT_ROWS,
         column_s: Annotated[Whole, Query(ge=1, le=86400)] = 1,
     ) -> Response:
-        window = window_of(from_ns, to_ns)
+        window = span_of(from_ns, to_ns)
 
         def answer() -> bytes:
             limit = TimeLimit(TIME_LIMIT_S)
@@ -278,35 +287,20 @@ def _add_flame(app: FastAPI, store: Store) -> None:
         callers: bool = False,
         baseline_from_ns: OptionalMoment = None,
         baseline_to_ns: OptionalMoment = None,
+        of: FlameOf = FlameOf.SAMPLES,
+        least: Annotated[
+            float, Query(ge=0, le=1, description="share of the whole; narrower frames are not sent")
+        ] = 0.0,
     ) -> Response:
-        window = window_of(from_ns, to_ns)
         baseline = None
         if baseline_from_ns is not None and baseline_to_ns is not None:
-            baseline = window_of(baseline_from_ns, baseline_to_ns)
+            baseline = span_of(baseline_from_ns, baseline_to_ns)
+        question = GraphQuestion(
+            span_of(from_ns, to_ns), baseline, selection, tuple(by or ()), callers, of, least
+        )
 
         def answer() -> bytes:
-            limit = TimeLimit(TIME_LIMIT_S)
-            tree = read_flame(
-                store,
-                window.from_ns,
-                window.to_ns,
-                selection,
-                by or (),
-                is_turned=callers,
-                limit=limit,
-            )
-            if baseline is None:
-                return pack_arrays(*answers.flame_parts(tree))
-            other = read_flame(
-                store,
-                baseline.from_ns,
-                baseline.to_ns,
-                selection,
-                by or (),
-                is_turned=callers,
-                limit=limit,
-            )
-            return pack_arrays(*answers.differential_parts(compare(tree, other), tree, other))
+            return pack_arrays(*flame_answer(store, question, TimeLimit(TIME_LIMIT_S)))
 
         return Response(await _in_thread(answer), media_type=MEDIA_TYPE)
 
@@ -316,7 +310,7 @@ def _add_documents(app: FastAPI, recording: ServedRecording, static: Path) -> No
     async def speedscope(
         from_ns: Moment, to_ns: Moment, selection: Annotated[Selection, Depends(selection_of)]
     ) -> Response:
-        window = window_of(from_ns, to_ns)
+        window = span_of(from_ns, to_ns)
         content = await _in_thread(
             recording.speedscope, recording.store, window.from_ns, window.to_ns, selection
         )
@@ -334,9 +328,9 @@ def _add_documents(app: FastAPI, recording: ServedRecording, static: Path) -> No
             str, Query(max_length=2000, description="the page's address after #, to open at")
         ] = "",
     ) -> Response:
-        view, chosen = Span(*astuple(window_of(from_ns, to_ns))), []
+        view, chosen = span_of(from_ns, to_ns), []
         if window_from_ns is not None and window_to_ns is not None:
-            chosen.append(Span(*astuple(window_of(window_from_ns, window_to_ns))))
+            chosen.append(span_of(window_from_ns, window_to_ns))
 
         def answer() -> str:
             wanted = Export(view, chosen, state, recording.reports.answer())

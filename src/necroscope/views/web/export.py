@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
+from necroscope.stacks.frames import frames_at
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.core_modes import read_core_modes
 from necroscope.store.flame import ALL
 from necroscope.store.last_rows import read_last_rows
+from necroscope.store.longest_waits import WaitHistory
 from necroscope.store.merged_samples import merge_samples
 from necroscope.store.query import Store
 from necroscope.store.samples import read_samples
@@ -34,6 +36,7 @@ from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
 from necroscope.views.web.answers import pack_arrays
 from necroscope.views.web.cgroups_answer import cgroups_answer
+from necroscope.views.web.waits_answer import waits_answer
 
 STATIC: Final = Path(__file__).parent / "static"
 MOST_SAMPLES: Final = 400_000
@@ -153,6 +156,7 @@ def _data(store: Store, description: dict[str, Any], export: Export) -> bytes:
         "events": _rows(store, "events", view),
         "tasks": _rows(store, "tasks", view),
         "cgroups": cgroups_answer(store, *view, TimeLimit(_TIME_LIMIT_S)),
+        "waits": waits_answer(WaitHistory(store).longest(view, TimeLimit(_TIME_LIMIT_S))),
         "cores": {
             "from": str(modes.start_ns),
             "column_ns": modes.column_ns,
@@ -232,7 +236,7 @@ def _sample_arrays(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Samples by number: of their stack, and of their task (name, process, cgroup, thread)."""
     samples, stacks = tables.samples, tables.stacks
-    names, kinds = answers.frame_names(tables.frames)
+    names, kinds = answers.frame_names(frames_at(tables.frames))
     who = [
         tuple(row.values()) for row in samples.select(["pid", "comm", "cgroup", "tid"]).to_pylist()
     ]

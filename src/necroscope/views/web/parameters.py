@@ -1,12 +1,12 @@
 """The words of a question in an address, and what is wrong with them."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel, BeforeValidator
 
 from necroscope.errors import UsageError
+from necroscope.model.span import Span
 from necroscope.store.frame_state import WORK, State
 from necroscope.store.selection import Selection
 
@@ -47,16 +47,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    from_ns: int
-    to_ns: int
-
-
-def window_of(from_ns: int, to_ns: int) -> Window:
+def span_of(from_ns: int, to_ns: int) -> Span:
     if to_ns <= from_ns:
         raise UsageError("the window ends before it begins", "`to` must be later than `from`")
-    return Window(from_ns, to_ns)
+    return Span(from_ns, to_ns)
 
 
 def selection_of(

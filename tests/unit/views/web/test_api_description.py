@@ -64,6 +64,7 @@ PATHS = (
     "report",
     "speedscope",
     "tasks",
+    "waits",
 )
 CASES = [
     (path, mode)

@@ -102,6 +102,27 @@ def test_a_flame_graph_has_parents_before_children_and_children_by_name(page: Pa
     assert header["samples"] == 3
 
 
+def test_frames_of_a_depth_stand_from_left_to_right(tmp_path: Path) -> None:
+    drawn = """
+        time:  0.0   1.0   2.0   3.0
+               main  main  main  main
+               z     b     z     a
+               k     y     c     x
+    """
+    header, arrays = Page(draw(tmp_path / "r", drawn, until=5)).arrays("/api/flame", **WINDOW)
+    names = [header["names"][number] for number in arrays["name"]]
+    assert names == ["main", "a", "b", "z", "x", "y", "c", "k"]
+    assert arrays["left"].tolist() == [0, 0, 0.25, 0.5, 0, 0.25, 0.5, 0.75]
+    assert arrays["width"].tolist() == [1, 0.25, 0.25, 0.5, *[0.25] * 4]
+
+
+def test_frames_too_narrow_to_be_seen_are_not_sent_and_leave_their_place(page: Page) -> None:
+    header, arrays = page.arrays("/api/flame", **WINDOW, least=0.5)
+    assert [header["names"][number] for number in arrays["name"]] == ["main", "read"]
+    assert arrays["parent"].tolist() == [-1, 0]
+    assert (header["frames"], header["names"]) == (4, ["main", "read"])
+
+
 def test_a_flame_graph_of_one_core_or_name_has_only_its_samples(page: Page) -> None:
     assert page.arrays("/api/flame", **WINDOW, cpu=1)[0]["samples"] == 2
     assert page.arrays("/api/flame", **WINDOW, comm="worker 12")[0]["samples"] == 1
