@@ -50,7 +50,9 @@ MAY_IMPORT = {
     "recorder": FOUNDATION | {"perf_abi", "symbols", "sources", "segment"},
     "stacks": {"errors", "model"},
     "store": FOUNDATION | {"segment", "stacks"},
-    "interchange": FOUNDATION | {"perf_abi", "symbols", "profile", "segment", "stacks", "store"},
+    # Copies of the kernel's files are parsed as the recorder parses the files.
+    "interchange": FOUNDATION
+    | {"perf_abi", "symbols", "profile", "sources", "segment", "stacks", "store"},
     "analysis": FOUNDATION | {"stacks"},
     "verdicts": FOUNDATION | {"segment", "store", "analysis"},
     "views": FOUNDATION | {"stacks", "store", "analysis", "verdicts"},

@@ -16,14 +16,18 @@ import atheris
 with atheris.instrument_imports(include=["necroscope"]):
     from necroscope.errors import NecroscopeError
     from necroscope.interchange.capture import Capture, ImportPlan
-    from necroscope.interchange.detect import detect
+    from necroscope.interchange.detect import FileKind, detect
     from necroscope.interchange.dmesg import read_dmesg
     from necroscope.interchange.folded import open_folded
     from necroscope.interchange.import_profile import ImportProfile
+    from necroscope.interchange.imported_tables import read_tables
     from necroscope.interchange.importer import Options, import_files
+    from necroscope.interchange.inputs import Input
     from necroscope.interchange.mpstat import read_mpstat
     from necroscope.interchange.perf_data.reader import open_perf_data
     from necroscope.interchange.perf_script import open_perf_script
+    from necroscope.interchange.rolling import parse_name
+    from necroscope.interchange.sar import read_sar
     from necroscope.interchange.symbol_search import SymbolSearch
 
     sys.path.append(str(Path(__file__).parents[2]))
@@ -51,12 +55,19 @@ def whole_import(path: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def read_proc(path: Path) -> object:
+    """As copies of /proc files, whatever they are."""
+    return read_tables([Input(path, FileKind.PROC, parse_name(path), 1, 1)], 0, (0, 1 << 62))
+
+
 READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "perf_data": (lambda path: drain(open_perf_data(path, NOWHERE)), "*.data"),
     "perf_script": (lambda path: drain(open_perf_script(path)), "*.script.txt"),
     "folded": (lambda path: drain(open_folded(path)), "*.script.txt"),
     "dmesg": (lambda path: list(read_dmesg(path, 2026, 0)), "dmesg*.txt"),
     "mpstat": (lambda path: read_mpstat(path, 0), "mpstat*"),
+    "sar": (read_sar, "sar*"),
+    "proc": (read_proc, "proc_*.txt"),
     "detect": (detect, "*"),
     "import": (whole_import, "*"),
 }

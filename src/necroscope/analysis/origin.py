@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 
 from necroscope.analysis.attribution import container_of
-from necroscope.analysis.columns import ColumnArrays
+from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Origin
 from necroscope.model.container_paths import parse_container, parse_unit
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_duration
 
 # Ids and counters in a name: what a loop makes anew each time.
@@ -22,6 +23,7 @@ _LEAST_LEFT: Final = 3
 # Restarts and dead cgroups that belong together are within this factor: a start may leave two, and
 # some are released.
 _ABOUT_AS_MANY: Final = 2
+_NEAR_NS: Final = 86_400 * NS_PER_S
 _RESTARTING: Final = (("unit", "units", "unit"), ("container", "containers", "name"))
 # What a walk over so many takes on kernels that walk: 10,000 cost 0.7 s before v5.8, 68,000 cost 5
 # s on 5.4.
@@ -84,27 +86,46 @@ class Leak:
 
 
 def dead_cgroups(node: Node, until_ns: int) -> Dead | None:
-    """From the rows of the whole hierarchy; None if no row tells how many are dead."""
-    rows = node.columns("cgroups")
-    rows = (
-        rows.at(
-            (rows["path"] == "/") & np.isin(rows["controller"].astype(str), ("memory", "unified"))
-        )
-        if len(rows)
-        else rows
-    )
+    """From the rows of the whole hierarchy; None if no row tells how many are dead. Where the
+    stretch has none, the count nearest to it tells: an investigator counts once, afterwards.
+    """
+    rows = _of_hierarchy(node.columns("cgroups"))
     rows = rows.at(rows["time"] <= until_ns) if len(rows) else rows
-    if len(rows) and (rows["controller"] == "memory").any():
-        rows = rows.at(rows["controller"] == "memory")
     dead = _dead(rows) if len(rows) else np.zeros(0)
     known = np.flatnonzero(np.isfinite(dead))
     if not len(known):
-        return None
+        return _counted_once(node, until_ns)
     first, last = known[0], known[-1]
     live = rows["visible"][last]
     seconds = float(rows["time"][last] - rows["time"][first]) / NS_PER_S
     grown = max(0, int(dead[last] - dead[first]))
     return Dead(int(dead[last]), int(live) if np.isfinite(live) else None, grown, seconds)
+
+
+def _of_hierarchy(rows: ColumnArrays) -> ColumnArrays:
+    """Those of the memory hierarchy's root, else of all of cgroup v2."""
+    if not len(rows):
+        return rows
+    is_root = (rows["path"] == "/") & np.isin(rows["controller"].astype(str), ("memory", "unified"))
+    rows = rows.at(is_root)
+    is_memory = rows["controller"] == "memory"
+    return rows.at(is_memory) if is_memory.any() else rows
+
+
+def _counted_once(node: Node, until_ns: int) -> Dead | None:
+    """The count nearest in time within a day: the dead come and go slowly."""
+    if not node.tables.get("cgroups"):
+        return None
+    around = Span(until_ns - _NEAR_NS, until_ns + _NEAR_NS)
+    names = ("time", "controller", "path", "tracked", "visible", "dying")
+    rows = _of_hierarchy(read(node.recording, "cgroups", around, names))
+    dead = _dead(rows) if len(rows) else np.zeros(0)
+    known = np.flatnonzero(np.isfinite(dead))
+    if not len(known):
+        return None
+    nearest = known[np.argmin(np.abs(rows["time"][known] - until_ns))]
+    live = rows["visible"][nearest]
+    return Dead(int(dead[nearest]), int(live) if np.isfinite(live) else None, 0, 0.0)
 
 
 def leaks(node: Node) -> list[Leak]:

@@ -18,7 +18,7 @@ from necroscope.cli.progress_bar import progress_bar
 from necroscope.cli.recorder_options import chosen_labels
 from necroscope.errors import UsageError
 from necroscope.interchange.import_options import Options
-from necroscope.interchange.importer import ImportReport, import_files
+from necroscope.interchange.importer import ImportReport, import_hosts
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.model.names import clean
 from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
@@ -89,13 +89,16 @@ def command(
     labels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a recording of captures: perf.data, perf script, folded stacks, mpstat and dmesg, and
-    directories of them.
+    """Make a recording of captures: perf.data, perf script, folded stacks, mpstat, sar, dmesg and
+    copies of /proc, directories of them, sosreports and EKS log bundles.
+
+    Files of several hosts become several recordings, each in a directory below --dir.
 
     \b
     Examples:
       necroscope import perf.data --dir ./trouble
       necroscope import /var/captures dmesg.txt mpstat.txt --dir ./trouble --utc-offset +02:00
+      necroscope import sosreport-node7.tar.xz /var/log/sa/sa15 --dir ./trouble
       necroscope import perf.data --dir ./trouble --kallsyms kallsyms.txt --binaries ./node-root
     """
     # Rows come by the million and none is part of a cycle: looking for cycles among them takes a
@@ -116,15 +119,25 @@ def command(
         event=event,
         made_by=f"necroscope {__version__} import",
     )
+    _refuse_empty(options)
+    with progress_bar() as progress:
+        reports = import_hosts(files, directory, replace(options, progress=progress), events_of)
+    click.echo(_told_as_json(reports) if as_json else "\n\n".join(map(_to_text, reports)))
+
+
+def _refuse_empty(options: Options) -> None:
     if (
         options.from_ns is not None
         and options.to_ns is not None
         and options.from_ns >= options.to_ns
     ):
         raise UsageError("--from is not before --to", "give the earlier moment to --from")
-    with progress_bar() as progress:
-        report = import_files(files, directory, replace(options, progress=progress), events_of)
-    click.echo(json.dumps(_to_json(report)) if as_json else _to_text(report))
+
+
+def _told_as_json(reports: list[ImportReport]) -> str:
+    """Of one recording as ever; of several a list of them."""
+    found = [_to_json(report) for report in reports]
+    return json.dumps(found[0] if len(found) == 1 else {"recordings": found})
 
 
 def _existing(path: Path | None) -> Path | None:

@@ -3,7 +3,10 @@ sealed segments.
 """
 
 import os
-from collections.abc import Callable, Sequence
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,8 +17,10 @@ from necroscope.interchange.dmesg import MOST_CHARACTERS, MOST_LINES, LogText, r
 from necroscope.interchange.import_options import IMPORTED_BOOT, Options
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.imported_samples import SampleImport
+from necroscope.interchange.imported_tables import read_tables
+from necroscope.interchange.input_hosts import by_host, host_of
 from necroscope.interchange.inputs import Input, list_inputs
-from necroscope.interchange.mpstat import CoreUse, read_mpstat
+from necroscope.interchange.read_tables import ReadTables
 from necroscope.interchange.segment_set import SegmentSet
 from necroscope.interchange.unfinished import unfinished
 from necroscope.interchange.wall_clock import WallClock
@@ -24,7 +29,14 @@ from necroscope.model.reading import Gap, Rows
 from necroscope.model.units import format_moment
 from necroscope.segment.recording import RECORDING_FILE, Identity, make_recording
 
-__all__ = ["EventsOf", "FileReport", "ImportReport", "Options", "import_files"]
+__all__ = [
+    "EventsOf",
+    "FileReport",
+    "ImportReport",
+    "Options",
+    "import_files",
+    "import_hosts",
+]
 
 EventsOf = Callable[[Sequence[tuple[int, LogText]]], Rows]
 """Rows of `events` for lines of the kernel log with their UTC time."""
@@ -83,7 +95,52 @@ def import_files(
     """Write a recording of all these; the directory appears when all is in it, or not at all."""
     options = options or Options()
     refuse_used_directory(directory)
-    inputs = list_inputs(paths, options.search, options.utc_offset_s)
+    with _opened(paths, options) as inputs:
+        return _import(inputs, directory, options, events_of)
+
+
+def import_hosts(
+    paths: Sequence[Path],
+    directory: Path,
+    options: Options | None = None,
+    events_of: EventsOf | None = None,
+) -> list[ImportReport]:
+    """As `import_files`; where the files are of several hosts, a recording of each, in a directory
+    that has its name.
+    """
+    options = options or Options()
+    refuse_used_directory(directory)
+    with _opened(paths, options) as inputs:
+        hosts, strays = by_host(inputs)
+        if len(hosts) == 1:
+            return [_import(inputs, directory, options, events_of)]
+        reports = [
+            _import(own, directory / _as_name(host), options, events_of)
+            for host, own in hosts.items()
+        ]
+    reports[0].notes += [
+        f"{clean(given.path.name)} does not say whose it is, and was left out: give its host's name"
+        " to it, or import host by host"
+        for given in strays
+    ]
+    return reports
+
+
+def _as_name(host: str) -> str:
+    """A host's name as that of a directory."""
+    name = re.sub(r"[^\w.-]", "_", host)[:100].strip(".")
+    return name or "unknown"
+
+
+@contextmanager
+def _opened(paths: Sequence[Path], options: Options) -> Iterator[list[Input]]:
+    with tempfile.TemporaryDirectory(prefix="necroscope-import-") as scratch:
+        yield list_inputs(paths, options.search, options.utc_offset_s, Path(scratch))
+
+
+def _import(
+    inputs: list[Input], directory: Path, options: Options, events_of: EventsOf | None
+) -> ImportReport:
     try:
         with unfinished(directory) as made:
             return _Import(inputs, made, directory, options).run(events_of)
@@ -127,10 +184,13 @@ class _Import:
         self._temporary = temporary
         self._options = options
         self._clock = WallClock()
-        self._cores: list[tuple[Input, CoreUse]] = []
+        self._tables: list[tuple[Input, ReadTables]] = []
         self._logs: list[tuple[Input, list[LogText]]] = []
         self._reports = {
-            id(given): FileReport(given.path, given.kind.value if given.kind else "unread")
+            id(given): FileReport(
+                Path(given.shown) if given.shown else given.path,
+                given.kind.value if given.kind else "unread",
+            )
             for given in inputs
         }
 
@@ -143,7 +203,7 @@ class _Import:
         node, notes = self._node()
         cpus = max(
             [capture.facts.cpus or 0 for capture in captures]
-            + [use.cpus or 0 for _, use in self._cores],
+            + [use.cpus or 0 for _, use in self._tables],
             default=0,
         )
         make_recording(
@@ -154,7 +214,7 @@ class _Import:
         segments = SegmentSet(self._temporary, profile, node, cpus or None)
         try:
             samples = SampleImport(self._inputs, segments, profile, self._clock, self._options)
-            self._add_cores(segments)
+            self._add_tables(segments)
             self._add_logs(segments, events_of)
             samples.run()
             segments.close()
@@ -192,12 +252,9 @@ class _Import:
         """Kernel logs and reports of mpstat are small beside samples: they are read first, and held
         whole, up to a bound.
         """
+        self._tables = read_tables(self._inputs, self._options.utc_offset_s, self._window())
         for given in self._inputs:
-            if given.kind is FileKind.MPSTAT:
-                self._cores.append(
-                    (given, read_mpstat(given.path, self._options.utc_offset_s, *self._window()))
-                )
-            elif given.kind is FileKind.DMESG:
+            if given.kind is FileKind.DMESG:
                 self._logs.append((given, self._read_log(given)))
 
     def _read_log(self, given: Input) -> list[LogText]:
@@ -226,9 +283,7 @@ class _Import:
         return lines
 
     def _node(self) -> tuple[str, list[str]]:
-        hosts = [given.capture.facts.host for given in self._inputs if given.capture is not None]
-        hosts += [use.host for _, use in self._cores]
-        hosts += [given.name.host for given in self._inputs if given.folder is not None]
+        hosts = [*map(host_of, self._inputs), *(use.host for _, use in self._tables)]
         found = list(dict.fromkeys(clean(host) for host in hosts if host))
         told = (
             [f"the files are of different machines: {', '.join(found[:10])}"]
@@ -237,12 +292,13 @@ class _Import:
         )
         return (found[0] if found else "unknown"), told
 
-    def _add_cores(self, segments: SegmentSet) -> None:
-        for given, use in self._cores:
-            segments.add_rows("cores", use.rows)
-            self._reports[id(given)].rows = len(use.rows)
+    def _add_tables(self, segments: SegmentSet) -> None:
+        for given, use in self._tables:
             given.notes += use.notes
-            self._note_gaps(segments, given, "cores", use.rows)
+            for table, rows in use.rows.items():
+                segments.add_rows(table, rows)
+                self._reports[id(given)].rows += len(rows)
+                self._note_gaps(segments, given, table, rows)
 
     def _add_logs(self, segments: SegmentSet, events_of: EventsOf | None) -> None:
         for given, lines in self._logs:

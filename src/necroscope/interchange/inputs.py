@@ -1,5 +1,5 @@
-"""What an import is given: files of any kind and directories of rolling captures, each opened as
-far as its head.
+"""What an import is given: files of any kind, directories of rolling captures and support bundles,
+each opened as far as its head.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,6 +13,7 @@ from necroscope.interchange.folded import open_folded
 from necroscope.interchange.perf_data.reader import open_perf_data
 from necroscope.interchange.perf_script import open_perf_script
 from necroscope.interchange.rolling import RollingCapture, list_rolling, parse_name
+from necroscope.interchange.support_bundle import SupportBundle, is_tar, open_bundle
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.interchange.unreadable import unreadable
 
@@ -22,7 +23,8 @@ class Input:
     """One file. `folder` is the directory of rolling captures it came from; `capture` only for
     kinds that hold samples.
 
-    `fault` says why it could not be opened, which only a file of a directory survives.
+    `fault` says why it could not be opened, which only a file of a directory survives. `host` and
+    the `directories` of cgroups are what a support bundle says.
     """
 
     path: Path
@@ -34,33 +36,67 @@ class Input:
     capture: Capture | None = None
     fault: str | None = None
     notes: list[str] = field(default_factory=list)
+    host: str | None = None
+    shown: str = ""
+    directories: list[bytes] = field(default_factory=list)
 
 
-def list_inputs(paths: Iterable[Path], search: SymbolSearch, utc_offset_s: int) -> list[Input]:
+def list_inputs(
+    paths: Iterable[Path], search: SymbolSearch, utc_offset_s: int, scratch: Path
+) -> list[Input]:
     """UsageError for a file that cannot be imported; one that a directory holds is kept with its
-    fault.
+    fault. What is packed is unpacked into `scratch`.
     """
-    found = [given for path in paths for given in _of_path(path, search, utc_offset_s)]
+    found = [given for path in paths for given in _of_path(path, search, utc_offset_s, scratch)]
     if not found:
         raise UsageError(
-            "there is nothing to import", "name files, or directories of rolling captures"
+            "there is nothing to import",
+            "name files, directories of rolling captures, or support bundles",
         )
     return found
 
 
-def _of_path(path: Path, search: SymbolSearch, utc_offset_s: int) -> Iterator[Input]:
+def _of_path(path: Path, search: SymbolSearch, utc_offset_s: int, scratch: Path) -> Iterator[Input]:
+    bundle = open_bundle(path, scratch) if path.is_dir() or is_tar(path) else None
+    if bundle is not None:
+        yield from _of_bundle(bundle, path, search)
+        return
     # `perf record --threads` and `--dir` write a directory whose file is called `data`.
     if not path.is_dir() or (path / "data").is_file():
         file = path / "data" if path.is_dir() else path
         yield _open(file, parse_name(path, utc_offset_s), search)
         return
-    for rolling in list_rolling(path, utc_offset_s):
+    is_named_here = search.kallsyms is None
+    for rolling in list_rolling(path, utc_offset_s, prefers_text=is_named_here):
         try:
             given = _open(rolling.path, rolling, search)
         except NecroscopeError as error:
             given = Input(rolling.path, None, rolling, 0, 0, fault=error.facts)
         given.folder = path
         yield given
+
+
+def _of_bundle(bundle: SupportBundle, path: Path, search: SymbolSearch) -> Iterator[Input]:
+    """Notes of the bundle are told with its first file."""
+    opened = 0
+    for inside, file in bundle.files.values():
+        name = parse_name(Path(inside))
+        try:
+            given = _open(file, name, search)
+            opened += 1
+        except NecroscopeError as error:
+            given = Input(file, None, name, 0, 0, fault=error.facts)
+        given.folder, given.host, given.shown = path, bundle.host, f"{bundle.name}: {inside}"
+        if given.kind is FileKind.PROC:
+            given.directories, bundle.directories = bundle.directories, []
+        given.notes += bundle.notes
+        bundle.notes = []
+        yield given
+    if not opened:
+        raise UsageError(
+            f"{path} holds neither a kernel log nor copies of /proc nor sar's days",
+            "import the files that matter one by one",
+        )
 
 
 def _open(path: Path, name: RollingCapture, search: SymbolSearch) -> Input:

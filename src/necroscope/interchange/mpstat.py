@@ -8,16 +8,23 @@ UTC and a note says so.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from necroscope.errors import CorruptData, UsageError
+from necroscope.interchange.read_tables import ReadTables
+from necroscope.interchange.sysstat_text import (
+    BANNER,
+    STAMP,
+    DayClock,
+    hours_of,
+    parse_date,
+    percent,
+)
 from necroscope.interchange.text_pieces import read_pieces
 from necroscope.model.names import clean
-from necroscope.model.reading import Row, Rows
+from necroscope.model.reading import Row
 from necroscope.model.units import NS_PER_S
 
 _JSON_MOST_BYTES: Final = 256 << 20
@@ -26,11 +33,6 @@ _MOST_CORES: Final = 1 << 15
 # three hours.
 MOST_ROWS: Final = 1_000_000
 _LATEST_NS: Final = (1 << 63) - 1
-_BANNER: Final = re.compile(
-    rb"^Linux (?P<release>\S+)"
-    rb" \((?P<host>[^)]*)\)\s+(?P<date>\S+)\s+_(?P<arch>\w+)_\s+\((?P<cpus>\d{1,6}) CPU\)"
-)
-_STAMP: Final = re.compile(rb"(\d{1,2}):(\d\d):(\d\d)(?:[\s\xa0\xc2]*\b([AaPp])\.?[Mm]\.?)?\s+(.*)")
 # Columns of `cores` after the elapsed time, and what mpstat calls them now and called them.
 _MODES: Final = (
     ("usr", "user"),
@@ -45,17 +47,6 @@ _MODES: Final = (
 )
 
 
-@dataclass(slots=True)
-class CoreUse:
-    """`rows` are in the order of the columns of `cores`."""
-
-    host: str | None = None
-    kernel_release: str | None = None
-    cpus: int | None = None
-    rows: Rows = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
 class _Report(NamedTuple):
     """One interval: the moment it ended, in seconds, and percent by mode of each core."""
 
@@ -66,14 +57,14 @@ class _Report(NamedTuple):
 
 def read_mpstat(
     path: Path, utc_offset_s: int = 0, from_ns: int = 0, to_ns: int = _LATEST_NS
-) -> CoreUse:
+) -> ReadTables:
     """Rows of every core of every report between the two times, up to a bound; averages are left
     out.
 
     `utc_offset_s` is what the machine's clock is ahead of UTC.
     """
     head = next((piece.content for piece in _pieces(path)), b"")
-    use = CoreUse()
+    use = ReadTables()
     reports = _json_reports(path, use) if head.lstrip()[:1] == b"{" else _text_reports(path, use)
     rows = _rows(reports, utc_offset_s)
     first = next(rows, None)
@@ -86,7 +77,7 @@ def read_mpstat(
         for row in chain((first,), rows)
         if isinstance(row[0], int) and from_ns <= row[0] < to_ns
     )
-    use.rows = list(islice(wanted, MOST_ROWS))
+    use.rows["cores"] = list(islice(wanted, MOST_ROWS))
     left_out = sum(1 for _ in wanted)
     if left_out:
         use.notes.append(
@@ -105,25 +96,25 @@ def _pieces(path: Path) -> Iterator[Any]:
         raise UsageError(error.facts, "give the text or JSON that mpstat wrote") from None
 
 
-def _text_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
-    clock = _Clock(None)
+def _text_reports(path: Path, use: ReadTables) -> Iterator[_Report]:
+    clock = DayClock(None)
     columns: list[str] = []
     report = _Report(None, 0, {})
     for line in (line for piece in _pieces(path) for line in piece.content.split(b"\n")):
-        banner = _BANNER.match(line)
+        banner = BANNER.match(line)
         if banner is not None:
-            clock = _Clock(parse_date(banner["date"].decode("ascii", "replace")))
+            clock = DayClock(parse_date(banner["date"].decode("ascii", "replace")))
             use.host, use.kernel_release, use.cpus = (
                 clean(banner["host"]),
                 clean(banner["release"]),
                 int(banner["cpus"]),
             )
             continue
-        stamp = _STAMP.match(line)
+        stamp = STAMP.match(line)
         if stamp is None or clock.day is None:
             continue
         fields = stamp[5].split()
-        moment_s = clock.at_s(*_hours(stamp))
+        moment_s = clock.at_s(*hours_of(stamp))
         is_heading = fields[:1] == [b"CPU"]
         if is_heading:
             columns = (
@@ -144,69 +135,13 @@ def _text_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
             and len(report.cores) < _MOST_CORES
         ):
             report.cores[int(fields[0][:5])] = dict(
-                zip(columns, map(_percent, fields[1:]), strict=True)
+                zip(columns, map(percent, fields[1:]), strict=True)
             )
     if report.cores:
         yield report
 
 
-def _hours(stamp: re.Match[bytes]) -> tuple[int, int, int]:
-    hour, half = int(stamp[1]), (stamp[4] or b"").lower()
-    return (hour % 12 + (12 if half == b"p" else 0) if half else hour), int(stamp[2]), int(stamp[3])
-
-
-def _percent(text: bytes) -> float:
-    try:
-        return min(max(float(text.replace(b",", b".")), 0.0), 100.0)
-    except ValueError:
-        return 0.0
-
-
-class _Clock:
-    """Seconds since 1970 of times of day: a time before the last one is of the next day."""
-
-    def __init__(self, day: date | None) -> None:
-        self.day = day
-        self._last_s = 0
-
-    def at_s(self, hour: int, minute: int, second: int) -> int:
-        day = self.day or date(1970, 1, 1)
-        try:
-            at_s = int(
-                datetime(
-                    day.year, day.month, day.day, hour, minute, min(second, 59), tzinfo=UTC
-                ).timestamp()
-            )
-        except ValueError:
-            return self._last_s
-        if at_s < self._last_s - 43200 and day < date.max - timedelta(days=1):
-            self.day = day + timedelta(days=1)
-            at_s += 86400
-        self._last_s = at_s
-        return at_s
-
-
-def parse_date(text: str) -> date | None:
-    """2026-04-15, 04/15/2026, 04/15/26, 15.04.2026, 15/04/2026; where both could be the month, the
-    first is, as in `en_US`.
-    """
-    parts = re.findall(r"\d+", text)
-    if len(parts) != 3 or max(map(len, parts)) > 4:
-        return None
-    first, second, third = map(int, parts)
-    if len(parts[0]) == 4:
-        year, month, day = first, second, third
-    elif "." in text or first > 12:
-        year, month, day = third, second, first
-    else:
-        year, month, day = third, first, second
-    try:
-        return date(year + 2000 if year < 100 else year, month, day)
-    except ValueError:
-        return None
-
-
-def _json_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
+def _json_reports(path: Path, use: ReadTables) -> Iterator[_Report]:
     content = bytearray()
     for piece in _pieces(path):
         content += piece.content
@@ -232,7 +167,7 @@ def _json_reports(path: Path, use: CoreUse) -> Iterator[_Report]:
 
 
 def _host_reports(host: dict[str, Any]) -> Iterator[_Report]:
-    clock = _Clock(parse_date(str(host["date"])))
+    clock = DayClock(parse_date(str(host["date"])))
     for report in host["statistics"]:
         found = re.match(
             rb"(\d{1,2}):(\d\d):(\d\d)(?:\s*([AaPp])[Mm])?", str(report["timestamp"]).encode()
@@ -242,12 +177,12 @@ def _host_reports(host: dict[str, Any]) -> Iterator[_Report]:
         loads = [load for load in report.get("cpu-load", []) if str(load["cpu"]).isdigit()]
         cores: dict[int, Mapping[str, float]] = {
             int(str(load["cpu"])[:5]): {
-                name: _percent(str(value).encode()) for name, value in load.items() if name != "cpu"
+                name: percent(str(value).encode()) for name, value in load.items() if name != "cpu"
             }
             for load in loads[:_MOST_CORES]
         }
         if cores:
-            yield _Report(None, clock.at_s(*_hours(found)), cores)
+            yield _Report(None, clock.at_s(*hours_of(found)), cores)
 
 
 def _rows(reports: Iterator[_Report], utc_offset_s: int) -> Iterator[Row]:
@@ -264,7 +199,9 @@ def _rows(reports: Iterator[_Report], utc_offset_s: int) -> Iterator[Row]:
         before_s = report.at_s
         for cpu, shares in sorted(report.cores.items()):
             if any(shares.values()) and cpu < _MOST_CORES:
-                yield _row((report.at_s - utc_offset_s) * NS_PER_S, cpu, usual_s * NS_PER_S, shares)
+                yield core_row(
+                    (report.at_s - utc_offset_s) * NS_PER_S, cpu, usual_s * NS_PER_S, shares
+                )
 
 
 def _length_s(report: _Report, before_s: int | None) -> int | None:
@@ -272,7 +209,7 @@ def _length_s(report: _Report, before_s: int | None) -> int | None:
     return report.at_s - since_s if since_s is not None and report.at_s > since_s else None
 
 
-def _row(time_ns: int, cpu: int, elapsed_ns: int, shares: Mapping[str, float]) -> Row:
+def core_row(time_ns: int, cpu: int, elapsed_ns: int, shares: Mapping[str, float]) -> Row:
     """As in `cores`, guests are in neither user nor nice; niced ones are guests too."""
     modes = [next((shares[name] for name in names if name in shares), 0.0) for names in _MODES]
     modes[-1] += shares.get("gnice", 0.0)

@@ -40,9 +40,14 @@ class RollingCapture:
     length_ns: int | None
 
 
-def list_rolling(folder: Path, utc_offset_s: int = 0) -> list[RollingCapture]:
+def list_rolling(
+    folder: Path, utc_offset_s: int = 0, *, prefers_text: bool = True
+) -> list[RollingCapture]:
     """The captures of a directory in the order of their start, those without a date by name;
     UsageError when there are none.
+
+    Of a capture and the text made of it (x.data beside x.data.stacks) one is taken: the text, whose
+    names were found on the machine itself, unless it is empty or `prefers_text` is not set.
     """
     try:
         paths = sorted(
@@ -54,17 +59,51 @@ def list_rolling(folder: Path, utc_offset_s: int = 0) -> list[RollingCapture]:
         raise UsageError(
             f"{folder} holds no capture", "captures are named *.data, *.stacks or *.stacks.gz"
         )
-    found = [parse_name(path, utc_offset_s) for path in paths]
+    kept = _without_twins(paths, prefers_text=prefers_text)
+    found = [parse_name(path, utc_offset_s) for path in kept]
     return sorted(
         found,
         key=lambda capture: (capture.start_ns is None, capture.start_ns or 0, capture.path.name),
     )
 
 
+def _without_twins(paths: list[Path], *, prefers_text: bool) -> list[Path]:
+    twins: dict[str, list[Path]] = {}
+    for path in paths:
+        twins.setdefault(_stem(path.name), []).append(path)
+    return [_best(own, prefers_text=prefers_text) for own in twins.values()]
+
+
+def _best(twins: list[Path], *, prefers_text: bool) -> Path:
+    """perf script of a text, by a loop that was run twice, leaves an empty file."""
+
+    def rank(path: Path) -> tuple[bool, bool, int]:
+        is_text = _kind(path.name) == "perf script"
+        return _is_empty(path), is_text != prefers_text, len(path.name)
+
+    return min(twins, key=rank)
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
+
+
+def _stem(name: str) -> str:
+    while (suffix := _SUFFIX.search(name)) is not None:
+        name = name[: suffix.start()]
+    return name
+
+
+def _kind(name: str) -> str:
+    suffix = _SUFFIX.search(name)
+    return _SUFFIXES[suffix[1]] if suffix else "unknown"
+
+
 def parse_name(path: Path, utc_offset_s: int = 0) -> RollingCapture:
-    suffix = _SUFFIX.search(path.name)
-    stem = path.name[: suffix.start()] if suffix else path.name
-    kind = _SUFFIXES[suffix[1]] if suffix else "unknown"
+    stem, kind = _stem(path.name), _kind(path.name)
     length = _LENGTH.search(stem)
     stem = stem[: length.start()] if length else stem
     dated = _DATE.search(stem) or _EPOCH.search(stem)

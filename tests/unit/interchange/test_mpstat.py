@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import CorruptData, UsageError
-from necroscope.interchange.mpstat import parse_date, read_mpstat
+from necroscope.interchange.mpstat import read_mpstat
+from necroscope.interchange.sysstat_text import parse_date
 from necroscope.model.tables import TABLES
 
 DATA = Path(__file__).parents[2] / "data" / "interchange"
@@ -28,7 +29,9 @@ def read(tmp_path: Path, text: str, utc_offset_s: int = 0) -> list[dict[str, obj
     path = tmp_path / "mpstat.txt"
     path.write_text(text)
     names = [column.name for column in TABLES["cores"].columns]
-    return [dict(zip(names, row, strict=True)) for row in read_mpstat(path, utc_offset_s).rows]
+    return [
+        dict(zip(names, row, strict=True)) for row in read_mpstat(path, utc_offset_s).rows["cores"]
+    ]
 
 
 def test_twelve_hour_clock_passes_midnight_and_offline_cores_have_no_row(tmp_path: Path) -> None:
@@ -57,8 +60,8 @@ def test_text_and_json_of_a_real_machine() -> None:
     for name in ("mpstat_24h.txt", "mpstat.json"):
         use = read_mpstat(DATA / name)
         assert (use.host, use.cpus) == ("vm", 2)
-        assert len(use.rows) == 6
-        for row in use.rows:
+        assert len(use.rows["cores"]) == 6
+        for row in use.rows["cores"]:
             assert row[2] == S
             assert sum(value for value in row[3:11] if isinstance(value, int)) == pytest.approx(
                 S, rel=0.02
@@ -114,13 +117,13 @@ def test_binary_bytes_are_refused(tmp_path: Path) -> None:
 def test_rows_beyond_the_bound_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("necroscope.interchange.mpstat.MOST_ROWS", 4)
     use = read_mpstat(DATA / "mpstat_24h.txt")
-    assert len(use.rows) == 4
+    assert len(use.rows["cores"]) == 4
     assert "2 rows after the first 4 were left out" in use.notes[0]
-    times = sorted({row[0] for row in use.rows})
+    times = sorted({row[0] for row in use.rows["cores"]})
     later = read_mpstat(DATA / "mpstat_24h.txt", from_ns=times[-1])
-    assert len(later.rows) == 4, "a window makes room"
+    assert len(later.rows["cores"]) == 4, "a window makes room"
     assert not any("left out" in note for note in later.notes)
 
 
 def test_a_window_without_a_row_is_no_error() -> None:
-    assert read_mpstat(DATA / "mpstat_24h.txt", to_ns=1).rows == []
+    assert read_mpstat(DATA / "mpstat_24h.txt", to_ns=1).rows == {"cores": []}

@@ -57,3 +57,14 @@ def test_captures_come_in_the_order_of_their_start(tmp_path: Path) -> None:
 def test_directory_without_captures_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no capture"):
         list_rolling(tmp_path)
+
+
+def test_of_a_capture_and_its_text_one_is_taken(tmp_path: Path) -> None:
+    for name in ("perf-a-20260415-103000-120s.data", "perf-a-20260415-103200-120s.data"):
+        (tmp_path / name).write_bytes(b"x")
+        (tmp_path / f"{name}.stacks").write_bytes(b"x" if "103000" in name else b"")
+        (tmp_path / f"{name}.stacks.stacks").write_bytes(b"")
+    kinds = [capture.kind for capture in list_rolling(tmp_path)]
+    assert kinds == ["perf script", "perf.data"], "the second text is empty"
+    kinds = [capture.kind for capture in list_rolling(tmp_path, prefers_text=False)]
+    assert kinds == ["perf.data", "perf.data"]
