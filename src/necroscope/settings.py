@@ -121,6 +121,20 @@ SETTINGS: Final = (
         "containers", "10s", "duration", "how often containers are read; 0s: never", "0s", "1h"
     ),
     Setting(
+        "jobs",
+        "5s",
+        "duration",
+        "how often ranks, tasks and workers of jobs are looked for; 0s: never",
+        "0s",
+        "1h",
+    ),
+    Setting(
+        "jobs-below",
+        "",
+        "text",
+        "look for jobs below this cgroup only, where several nodes share a kernel (kind, k3d)",
+    ),
+    Setting(
         "facts",
         "1h",
         "duration",
@@ -190,6 +204,8 @@ class Settings:
     patterns: Path | None
     units_ns: int
     containers_ns: int
+    jobs_ns: int
+    jobs_below: str
     facts_ns: int
     is_cloud_metadata_asked: bool
     ray_root: str | None
@@ -230,6 +246,8 @@ def parse(values: Mapping[str, str]) -> Settings:
         patterns=_path(value["patterns"]),
         units_ns=value["units"],
         containers_ns=value["containers"],
+        jobs_ns=value["jobs"],
+        jobs_below=value["jobs-below"],
         facts_ns=value["facts"],
         is_cloud_metadata_asked=value["cloud-metadata"],
         ray_root=value["ray-root"] or None,

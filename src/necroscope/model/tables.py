@@ -5,6 +5,7 @@ format read it here.
 from typing import Final
 
 from necroscope.model.core_shares import MEAN_MODES, WORST_MODES
+from necroscope.model.job_tables import JOB_TABLES
 from necroscope.model.network_tables import NETWORK_TABLES
 from necroscope.model.population_tables import POPULATION_TABLES
 from necroscope.model.sample_tables import SAMPLE_TABLES
@@ -312,6 +313,7 @@ _TABLES = (
     *WAIT_TABLES,
     *POPULATION_TABLES,
     *SERVICE_TABLES,
+    *JOB_TABLES,
     Table(
         "events",
         "things that happened at a moment",

@@ -19,6 +19,7 @@ from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.cgroups import Cgroups
 from necroscope.sources.containers.containers import Containers
 from necroscope.sources.facts.source import Facts
+from necroscope.sources.jobs.jobs import Jobs
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.source import KernelLog
 from necroscope.sources.kernel_log.user_patterns import read_user_patterns
@@ -112,6 +113,9 @@ def open_sources(
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
     services = _service_sources(settings, time_line, labels or {}, broker)
+    if settings.jobs_ns:
+        root_of = broker.open_root if broker else None
+        services.append(Jobs(root, settings.jobs_ns, lookup, settings.jobs_below, root_of=root_of))
     opened.clocks, opened.lookup = ClockWatch(clock, time_line), lookup
     opened.sources += [*ticked, *services, kernel_log, opened.clocks]
     return opened

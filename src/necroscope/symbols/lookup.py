@@ -15,7 +15,7 @@ Nothing here raises for a bad target or a node that cannot fork: what is not kno
 
 import os
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +24,7 @@ from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
 from necroscope.symbols.messages import (
     FunctionBlock,
     ModuleAnswer,
+    ProcessVariables,
     RequestKind,
     TaskDescription,
     UserRequest,
@@ -161,6 +162,14 @@ class Lookup:
         """`first_argument` is that of its system call: taken for a file descriptor."""
         (answer,) = self._ask(RequestKind.TASK, [(pid, tid, first_argument)], [(pid,)])
         return TaskDescription(*answer) if answer is not None else TaskDescription()
+
+    def read_variables(
+        self, pids: Sequence[int], names: Collection[str]
+    ) -> list[ProcessVariables | None]:
+        """Of each process those of its variables that are named; None if it is gone."""
+        items = [(pid, tuple(names)) for pid in pids]
+        answers = self._ask(RequestKind.VARIABLES, items, [(pid,) for pid in pids])
+        return [answer and ProcessVariables(*answer) for answer in answers]
 
     def _ask(
         self, kind: RequestKind, items: Sequence[Any], blames: Sequence[tuple[Hashable, ...]]

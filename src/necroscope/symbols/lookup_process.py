@@ -28,7 +28,7 @@ from necroscope.symbols.messages import (
 )
 from necroscope.symbols.resolver import Resolver
 from necroscope.symbols.task_cgroup import find_own_roots
-from necroscope.symbols.task_description import describe
+from necroscope.symbols.task_description import describe, read_variables
 
 _NICE: Final = 5
 _PR_SET_PDEATHSIG: Final = 1
@@ -111,11 +111,15 @@ def _handlers(resolver: Resolver, root: Path) -> dict[RequestKind, Handler]:
         found = resolver.process_maps(item[0])
         return None if found is None else ([tuple(mapping) for mapping in found[0]], found[1])
 
+    def variables(item: tuple[int, tuple[str, ...]]) -> object:
+        return tuple(read_variables(root, own_roots, *item))
+
     return {
         RequestKind.USER: user,
         RequestKind.JIT: lambda item: resolver.jit_symbols(*item),
         RequestKind.MAPS: maps,
         RequestKind.TASK: task,
+        RequestKind.VARIABLES: variables,
         RequestKind.DEMANGLE: lambda item: [demangle(symbol.encode()) for symbol in item],
     }
 

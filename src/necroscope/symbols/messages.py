@@ -32,6 +32,7 @@ class RequestKind(IntEnum):
     MAPS = 4  # (pid,) -> list of Mapping and whether there are more, or None
     TASK = 5  # (pid, tid, first argument) -> TaskDescription
     DEMANGLE = 6  # (symbols) -> list of names as people write them
+    VARIABLES = 7  # (pid, names) -> ProcessVariables
 
 
 class UserRequest(NamedTuple):
@@ -108,6 +109,16 @@ class TaskDescription(NamedTuple):
     cgroup: str | None = None
     file: str | None = None
     executable: str | None = None
+
+
+class ProcessVariables(NamedTuple):
+    """The variables that were asked for, as they were when the program was started; the file behind
+    its standard error; None if they may not be read.
+    """
+
+    variables: dict[str, str] | None
+    log: str | None
+    cgroup: str | None
 
 
 class FrameError(Exception):

@@ -6,20 +6,23 @@ holds its mmap lock.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 from necroscope.model.definitions import REAL_TIME
 from necroscope.model.names import clean
-from necroscope.symbols.messages import TaskDescription
+from necroscope.symbols.messages import ProcessVariables, TaskDescription
 from necroscope.symbols.target_files import read_bounded
 from necroscope.symbols.task_cgroup import parse_cgroup
 
 _READ_LIMIT_BYTES: Final = 1 << 16
 _TITLE_WORDS: Final = 4
 _ARGV0_LIMIT_BYTES: Final = 4096
+# Of an environment that is larger its beginning: launchers put theirs anywhere, and few are.
+_ENVIRON_LIMIT_BYTES: Final = 1 << 18
+_STANDARD_ERROR: Final = 2
 # include/uapi/linux/sched.h; 4 is reserved.
 _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 
@@ -42,6 +45,30 @@ def describe(
         file=_file_behind(process, first_argument),
         executable=_behind(process / "exe"),
     )
+
+
+def read_variables(
+    root: Path, own_roots: Mapping[bytes, bytes], pid: int, names: Collection[str]
+) -> ProcessVariables:
+    """Nothing of an environment leaves this process but the variables with these names."""
+    process = root / f"proc/{pid}"
+    environ = read_bounded(process / "environ", _ENVIRON_LIMIT_BYTES)
+    return ProcessVariables(
+        variables=None if environ is None else parse_environ(environ, names),
+        log=_behind(process / f"fd/{_STANDARD_ERROR}"),
+        cgroup=parse_cgroup(read_bounded(process / "cgroup", _READ_LIMIT_BYTES) or b"", own_roots),
+    )
+
+
+def parse_environ(text: bytes, names: Collection[str]) -> dict[str, str]:
+    """The first of a name counts, as in getenv(3)."""
+    found: dict[str, str] = {}
+    for entry in text.split(b"\0"):
+        name, is_set, value = entry.partition(b"=")
+        key = name.decode("ascii", "replace")
+        if is_set and key in names:
+            found.setdefault(key, clean(value))
+    return found
 
 
 def parse_stat(text: bytes) -> tuple[str | None, str | None, str | None, int | None]:

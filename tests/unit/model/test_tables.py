@@ -31,6 +31,11 @@ LISTED = {
     "nics": "time device driver firmware counter value",
     "cgroup_ledger": "time action hierarchy cgroup_id level path",
     "facts": "time kind name value",
+    "job_members": (
+        "time job kind role rank world_size attempt pid comm cgroup started_ns leader address cores"
+        " gpus ended_ns status words peer"
+    ),
+    "job_progress": "time job pid cpu state elapsed_ns cpu_ns delay_ns",
     "gaps": "time end table cause cpu lost",
     "anchors": "time realtime_ns monotonic_ns boottime_ns log_clock_ns",
 }

@@ -1,0 +1,330 @@
+"""The tables `job_members` and `job_progress`: new processes are looked at every few seconds, those
+that are part of a job are followed each tick until they end.
+
+Files that a user named are opened and read in a thread, variables of a process by the lookup
+process: both may hang. All else is the kernel's own.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from necroscope.errors import NecroscopeError, SourceUnavailable
+from necroscope.model.event import WARNING
+from necroscope.model.names import clean
+from necroscope.model.reading import Alarm, Gap, Moment, Reading, Row, Source, Trouble
+from necroscope.model.units import NS_PER_S, format_duration
+from necroscope.sources.background import Background
+from necroscope.sources.jobs.followed_member import (
+    FollowedMember,
+    ProcessStat,
+    parse_address,
+    parse_stat,
+)
+from necroscope.sources.jobs.last_words import TAIL_BYTES, LastWords, last_words
+from necroscope.sources.jobs.membership import VARIABLES, membership
+from necroscope.sources.jobs.stall_watch import Stall, StallWatch
+from necroscope.sources.kept_file import read_once
+from necroscope.sources.service_event import service_event
+from necroscope.symbols.messages import ProcessVariables
+from necroscope.symbols.target_files import open_in_root, open_root
+
+MEMBER_LIMIT: Final = 256
+PROGRESS_LIMIT: Final = 64
+# Each costs about 100 us, most of it in the lookup process.
+ASKED_AT_ONCE: Final = 64
+# A process that was just forked still has its parent's variables.
+_SETTLED_NS: Final = 2 * NS_PER_S
+# A row waits so long for the words of a member that has ended.
+_WORDS_NS: Final = 5 * NS_PER_S
+_GROUPS: Final = frozenset({"torch", "slurm", "mpi"})
+_BY_SIGNAL: Final = 0x7F
+
+
+class VariablesReader(Protocol):
+    def read_variables(
+        self, pids: Sequence[int], names: Collection[str]
+    ) -> list[ProcessVariables | None]: ...
+
+
+class Jobs(Source):
+    """`below` is a cgroup path: processes elsewhere are another node's. `root_of` opens the root
+    directory of a process, which takes CAP_SYS_PTRACE.
+    """
+
+    name = "jobs"
+    tables = ("job_members", "job_progress")
+
+    def __init__(
+        self,
+        root: Path,
+        every_ns: int,
+        lookup: VariablesReader,
+        below: str = "",
+        boottime: Callable[[], int] = lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+        root_of: Callable[[int], int | None] | None = None,
+    ) -> None:
+        self._proc = root / "proc"
+        self._every_ns = every_ns
+        self._lookup = lookup
+        self._below = below.rstrip("/")
+        self._boottime = boottime
+        self._root_of = root_of or (lambda pid: open_root(root, pid))
+        self._next_ns = 0
+        self._known: set[int] = set()
+        self._members: dict[int, FollowedMember] = {}
+        self._ended: list[FollowedMember] = []
+        self._unread: list[FollowedMember] = []
+        self._stalls = StallWatch()
+        self._is_rewritten = False
+        self._refusal: NecroscopeError | None = None
+        self._asked = self._refused = 0
+        self._logs: Background[list[tuple[FollowedMember, int | LastWords | None]]] = Background(
+            "jobs"
+        )
+
+    def start_segment(self) -> None:
+        """The next read writes every member, so that the segment explains itself."""
+        self._is_rewritten = True
+
+    def read(self, now: Moment) -> Reading:
+        reading = Reading()
+        self._take_logs()
+        self._follow(now, reading)
+        if now.monotonic_ns >= self._next_ns:
+            self._next_ns = now.monotonic_ns + self._every_ns
+            self._look(now, reading)
+        self._write_ended(now, reading)
+        for stall in self._stalls.stalls(now.time_ns):
+            self._tell_stall(stall, now, reading)
+        if self._is_rewritten:
+            self._is_rewritten = False
+            rows = [member.row(now.time_ns) for member in self._members.values()]
+            reading.rows.setdefault("job_members", []).extend(rows)
+        if self._logs.is_idle:
+            self._start_logs()
+        if self._refusal is not None:
+            reading.parts = (Trouble("job variables", ("job_members",), self._refusal),)
+        return reading
+
+    def finish(self, now: Moment) -> Reading:
+        """Members that ended just now are written without waiting for their words."""
+        reading = Reading()
+        for member in self._ended:
+            reading.rows.setdefault("job_members", []).append(member.row(now.time_ns))
+        self._ended.clear()
+        return reading
+
+    def close(self) -> None:
+        self._logs.close()
+        for member in [*self._members.values(), *self._ended, *self._unread]:
+            member.close()
+            member.close_log()
+
+    def _follow(self, now: Moment, reading: Reading) -> None:
+        rows: list[Row] = []
+        for pid, member in list(self._members.items()):
+            if member.has_ended():
+                self._end(member, now, reading)
+            elif len(rows) < PROGRESS_LIMIT:
+                with contextlib.suppress(NecroscopeError):
+                    progress = member.progress(now.monotonic_ns)
+                    if progress is not None:
+                        rows.append(progress.row(now.time_ns, member.member.job, pid))
+                        if member.member.kind in _GROUPS:
+                            work = progress.elapsed_ns, progress.cpu_ns
+                            self._stalls.note(member.member.job, pid, now.time_ns, *work)
+        if rows:
+            reading.rows["job_progress"] = rows
+
+    def _end(self, member: FollowedMember, now: Moment, reading: Reading) -> None:
+        del self._members[member.pid]
+        member.ended_ns, member.status = now.time_ns, member.take_status()
+        member.close()
+        self._stalls.forget(member.member.job, member.pid)
+        self._ended.append(member)
+        if member.status and (member.member.kind in _GROUPS or member.status & _BY_SIGNAL):
+            reading.rows.setdefault("events", []).append(_death(member))
+            kind = "job_member_died"
+            reading.alarms.append(Alarm(kind, None, None, None, False, now.time_ns))
+
+    def _look(self, now: Moment, reading: Reading) -> None:
+        """New processes, the oldest first: they have most of their life behind them."""
+        try:
+            pids = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}
+        except OSError as error:
+            raise SourceUnavailable(f"cannot list {self._proc}: {error.strerror}") from None
+        self._known &= pids
+        boot_ns = self._boottime()
+        settled = {}
+        for pid in pids - self._known:
+            stat = self._stat(pid)
+            if stat is None or stat.is_kernel_thread or stat.state in "ZX":
+                self._known.add(pid)
+            elif boot_ns - _started_ns(stat) >= _SETTLED_NS:
+                settled[pid] = stat
+        asked = sorted(settled, key=lambda pid: settled[pid].started_ticks)[:ASKED_AT_ONCE]
+        self._known.update(asked)
+        told = self._lookup.read_variables(asked, VARIABLES) if asked else []
+        for pid, variables in zip(asked, told, strict=True):
+            if variables is not None:
+                self._count_refusal(is_refused=variables.variables is None)
+                started_ns = now.time_ns - (boot_ns - _started_ns(settled[pid]))
+                self._join(pid, settled[pid], variables, started_ns, now, reading)
+        left = len(settled) - len(asked)
+        if left > ASKED_AT_ONCE:
+            cause = f"{left} new processes wait to be looked at"
+            span = now.time_ns - self._every_ns, now.time_ns
+            reading.gaps.append(Gap("job_members", *span, cause, lost=left))
+
+    def _join(
+        self,
+        pid: int,
+        stat: ProcessStat,
+        told: ProcessVariables,
+        started_ns: int,
+        now: Moment,
+        reading: Reading,
+    ) -> None:
+        found = membership(told.variables or {}, told.log)
+        if found is None or not self._is_own(told.cgroup):
+            return
+        if len(self._members) >= MEMBER_LIMIT:
+            cause = f"more than {MEMBER_LIMIT} members of jobs are not followed"
+            reading.gaps.append(Gap("job_members", now.time_ns, now.time_ns, cause, lost=1))
+            return
+        member = FollowedMember(
+            pid, clean(stat.comm), told.cgroup, started_ns, found, _cores(pid), told.log
+        )
+        routes = read_once(f"{self._proc}/{pid}/net/fib_trie") or b""
+        member.address = parse_address(routes.decode("ascii", "replace"))
+        if member.open(self._proc):
+            self._members[pid] = member
+            self._unread.append(member)
+            reading.rows.setdefault("job_members", []).append(member.row(now.time_ns))
+
+    def _count_refusal(self, *, is_refused: bool) -> None:
+        """Some processes refuse even root, and some end before they are read: where most are
+        refused, rights are missing.
+        """
+        self._asked += 1
+        self._refused += is_refused
+        is_closed = self._refused > self._asked / 2
+        self._refusal = (
+            SourceUnavailable(
+                "cannot read the variables of other users' processes",
+                "run as root, or with CAP_SYS_PTRACE",
+            )
+            if is_closed
+            else None
+        )
+
+    def _is_own(self, cgroup: str | None) -> bool:
+        return not self._below or f"{cgroup or ''}/".startswith(f"{self._below}/")
+
+    def _stat(self, pid: int) -> ProcessStat | None:
+        try:
+            return parse_stat(read_once(f"{self._proc}/{pid}/stat") or b"")
+        except (ValueError, IndexError):
+            return None
+
+    def _write_ended(self, now: Moment, reading: Reading) -> None:
+        written = [
+            member
+            for member in self._ended
+            if member.log < 0 or now.time_ns - (member.ended_ns or 0) >= _WORDS_NS
+        ]
+        for member in written:
+            self._ended.remove(member)
+            reading.rows.setdefault("job_members", []).append(member.row(now.time_ns))
+
+    def _tell_stall(self, stall: Stall, now: Moment, reading: Reading) -> None:
+        member = self._members.get(stall.first)
+        if member is None:
+            return
+        rank = member.member.rank
+        words = (
+            f"{stall.job}: all {stall.members} members on this node stand still;"
+            f" {_called(member)} stopped first, {format_duration(now.time_ns - stall.since_ns)} ago"
+        )
+        fields = {"job": stall.job, "rank": rank, "since_ns": stall.since_ns}
+        row = service_event(now.time_ns, "job_stalled", words, dict(fields), WARNING, stall.first)
+        reading.rows.setdefault("events", []).append(row)
+        reading.alarms.append(Alarm("job_stalled", None, None, None, False, now.time_ns))
+
+    def _start_logs(self) -> None:
+        """Logs of new members to be opened, and of those that have ended to be read."""
+        new, self._unread = self._unread, []
+        ended = [member for member in self._ended if member.log >= 0]
+        if new or ended:
+            root_of = self._root_of
+            self._logs.start(lambda: list(_logs(root_of, new, ended)))
+
+    def _take_logs(self) -> None:
+        for member, found in self._logs.take() or []:
+            if isinstance(found, int):
+                member.log = found
+            else:
+                member.words = found
+                member.close_log()
+
+
+def _logs(
+    root_of: Callable[[int], int | None],
+    new: Sequence[FollowedMember],
+    ended: Sequence[FollowedMember],
+) -> Iterator[tuple[FollowedMember, int | LastWords | None]]:
+    """In the thread."""
+    for member in new:
+        descriptor = _open_log(root_of, member)
+        if descriptor is not None:
+            yield member, descriptor
+    for member in ended:
+        tail = b""
+        with contextlib.suppress(OSError):
+            size = os.fstat(member.log).st_size
+            tail = os.pread(member.log, TAIL_BYTES, max(0, size - TAIL_BYTES))
+        yield member, last_words(tail)
+
+
+def _open_log(root_of: Callable[[int], int | None], member: FollowedMember) -> int | None:
+    try:
+        root = root_of(member.pid)
+    except OSError:
+        return None
+    if root is None or member.log_path is None:
+        return None
+    try:
+        return open_in_root(root, os.fsencode(member.log_path))
+    finally:
+        os.close(root)
+
+
+def _death(member: FollowedMember) -> Row:
+    status = member.status or 0
+    signal_number = status & _BY_SIGNAL
+    how = f"signal {signal_number}" if signal_number else f"exit code {status >> 8}"
+    words = f"{_called(member)} of {member.member.job} ended by {how}"
+    fields = {"job": member.member.job, "rank": member.member.rank, "status": status}
+    ended_ns = member.ended_ns or 0
+    return service_event(ended_ns, "job_member_died", words, dict(fields), WARNING, member.pid)
+
+
+def _called(member: FollowedMember) -> str:
+    rank = member.member.rank
+    name = f"{member.member.role} {rank}" if rank is not None else member.member.role
+    return f"{name} ({member.comm}[{member.pid}])"
+
+
+def _started_ns(stat: ProcessStat) -> int:
+    return stat.started_ticks * NS_PER_S // os.sysconf("SC_CLK_TCK")
+
+
+def _cores(pid: int) -> int | None:
+    try:
+        return len(os.sched_getaffinity(pid))
+    except OSError:
+        return None
