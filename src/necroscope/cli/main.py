@@ -21,6 +21,7 @@ _COMMANDS: Final = {
     "record": "the flight recorder: every core, every second, to a directory",
     "info": "what a recording holds",
     "diagnose": "what starved a core, who did it, and what to do",
+    "job": "why did this job die? From its last line to the core, over the nodes it ran on",
     "excerpt": "cut a window out of a recording, as one of its own",
     "import": "make a recording of perf.data, perf script, folded stacks, mpstat or dmesg",
     "view": "the time machine: a recording in the browser",
@@ -34,7 +35,7 @@ _COMMANDS: Final = {
     "stakeout": "run a job again and again under the recorder until an event is caught or it fails",
     "completion": "print the shell completion script",
 }
-_READERS: Final = ("info", "diagnose", "excerpt", "flame", "view")
+_READERS: Final = ("info", "diagnose", "job", "excerpt", "flame", "view")
 
 
 class Commands(click.Group):

@@ -1,0 +1,151 @@
+"""The parts of a job as the analysis sees them, from one recording or from a lake alike: members,
+how each stood before the end, and what its node went through.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from necroscope.model.span import Span
+from necroscope.model.units import format_moment
+
+# How a member stood. Those in the middle are done to it; one that waits, waits for a peer.
+RUNNING, WAITING = "running", "waiting"
+STARVED, BLOCKED, FROZEN = "starved", "blocked", "frozen"
+HELD: Final = frozenset({STARVED, BLOCKED, FROZEN})
+# No clock was compared with another: the best that can be said of NTP that works.
+UNMEASURED_ERROR_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A stretch in which a member got nothing done. `by` had the core meanwhile, if one task
+    did.
+    """
+
+    how: str
+    from_ns: int
+    to_ns: int
+    core: int | None = None
+    by: str | None = None
+    by_pid: int | None = None
+    by_cgroup: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_ns - self.from_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process that is part of a job. Times are the collector's where clocks were compared."""
+
+    node: str
+    job: str
+    kind: str
+    role: str
+    pid: int
+    comm: str
+    started_ns: int
+    rank: int | None = None
+    world_size: int | None = None
+    attempt: int | None = None
+    cgroup: str | None = None
+    leader: str | None = None
+    address: str | None = None
+    cores: int | None = None
+    gpus: int | None = None
+    ended_ns: int | None = None
+    status: int | None = None
+    words: str | None = None
+    peer: str | None = None
+    stop: Stop | None = None
+    seen_ns: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.role} {self.rank}" if self.rank is not None else f"{self.role} {self.comm}"
+
+    @property
+    def signal(self) -> int:
+        """That ended it, 0 if none did; a shell tells it as exit code 128 and more."""
+        status = self.status or 0
+        code = status >> 8
+        return status & 0x7F or (code - 128 if 128 < code < 128 + 32 else 0)
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.status)
+
+    def shifted(self, by_ns: int) -> "Member":
+        """On another clock."""
+        stop = self.stop
+        if stop is not None:
+            stop = replace(stop, from_ns=stop.from_ns + by_ns, to_ns=stop.to_ns + by_ns)
+        ended_ns = None if self.ended_ns is None else self.ended_ns + by_ns
+        started_ns, seen_ns = self.started_ns + by_ns, self.seen_ns + by_ns
+        return replace(self, stop=stop, ended_ns=ended_ns, started_ns=started_ns, seen_ns=seen_ns)
+
+    def as_json(self) -> dict[str, Any]:
+        stop = None
+        if self.stop is not None:
+            span = Span(self.stop.from_ns, self.stop.to_ns).as_json()
+            stop = {"how": self.stop.how, **span, "core": self.stop.core, "by": self.stop.by}
+        return {
+            "node": self.node,
+            "role": self.role,
+            "rank": self.rank,
+            "pid": self.pid,
+            "comm": self.comm,
+            "started": format_moment(self.started_ns),
+            "ended": None if self.ended_ns is None else format_moment(self.ended_ns),
+            "status": self.status,
+            "words": self.words,
+            "stop": stop,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvent:
+    """Something that happened on a node. Only what the kernel wrote is believed of others."""
+
+    time_ns: int
+    kind: str
+    message: str
+    by_kernel: bool = False
+    pid: int | None = None
+    core: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIncident:
+    """A verdict of the node itself."""
+
+    id: str
+    from_ns: int
+    to_ns: int
+    core: int | None
+    cause: str
+    confidence: float
+    summary: str
+    culprit: str | None = None
+    culprit_pid: int | None = None
+    culprit_cgroup: str | None = None
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobNode:
+    """What is known of a node in the time of a job, on the same clock as its members.
+    `clock_error_ns` is how far its clock may be off after that; None: it was not compared.
+    `recorded` is what its recorder saw.
+    """
+
+    node: str
+    recorded: Span
+    clock_error_ns: int | None = None
+    events: tuple[NodeEvent, ...] = ()
+    incidents: tuple[NodeIncident, ...] = ()
+
+    @property
+    def error_ns(self) -> int:
+        return UNMEASURED_ERROR_NS if self.clock_error_ns is None else self.clock_error_ns

@@ -1,0 +1,161 @@
+"""Jobs out of a recording: their members, how each stood, and what the node went through."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from necroscope.analysis.columns import ColumnArrays, read
+from necroscope.analysis.jobs.member import JobNode, Member, NodeEvent, NodeIncident
+from necroscope.analysis.jobs.stops import LOOK_BACK_NS, CoreWait, ProgressTick, stop_of
+from necroscope.analysis.recording import Recording
+from necroscope.analysis.report import Incident
+from necroscope.analysis.task_waits import RUNNABLE, TaskWait, task_waits
+from necroscope.model.span import Span
+from necroscope.model.units import NS_PER_S
+
+# Kinds of events that a job's story asks for.
+JOB_EVENTS: Final = frozenset(
+    {"job_stalled", "job_member_died", "oom_kill", "container_oom", "clock_step"}
+)
+# A wait that began before is in rows that come after.
+_LATE_NS: Final = 120 * NS_PER_S
+_TICK: Final = ("time", "cpu", "state", "elapsed_ns", "cpu_ns", "delay_ns")
+
+
+def read_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
+    """Of each process its last row, with how it stood before its end; those that live, before the
+    end of the span.
+    """
+    rows = read(recording, "job_members", span)
+    newest: dict[tuple[int, str], int] = {}
+    for place in range(len(rows)):
+        newest[int(rows["pid"][place]), str(rows["job"][place])] = place
+    name = node or recording.info().node
+    members = [_member(rows, place, name) for place in newest.values()]
+    ticks, waits = _Ticks(recording, span), _Waits(recording, span)
+    last_ns = min(span.to_ns, recording.info().to_ns or span.to_ns)
+    return [_with_stop(member, ticks, waits, last_ns) for member in members]
+
+
+def read_node(
+    recording: Recording, span: Span, incidents: Iterable[Incident], node: str | None = None
+) -> JobNode:
+    """`incidents` are the verdicts of the span."""
+    info = recording.info()
+    rows = read(recording, "events", span, ("kind", "message", "by_kernel", "pid", "cpu"))
+    events = [
+        NodeEvent(
+            int(rows["time"][place]),
+            str(rows["kind"][place]),
+            str(rows["message"][place]),
+            bool(rows["by_kernel"][place]),
+            _whole(rows["pid"][place]),
+            int(rows["cpu"][place]) if rows["cpu"][place] >= 0 else None,
+        )
+        for place in range(len(rows))
+        if rows["kind"][place] in JOB_EVENTS
+    ]
+    recorded = Span(info.from_ns or span.from_ns, (info.to_ns or span.to_ns) + 1)
+    found = tuple(node_incident(one) for one in incidents)
+    return JobNode(node or info.node, recorded, None, tuple(events), found)
+
+
+def node_incident(incident: Incident) -> NodeIncident:
+    verdict = incident.verdict
+    culprit, origin = verdict.culprit, verdict.origin
+    who = None
+    if culprit is not None and culprit.comm:
+        who = f"{culprit.comm}[{culprit.pid}]" if culprit.pid is not None else culprit.comm
+    return NodeIncident(
+        incident.id,
+        incident.from_ns,
+        incident.to_ns,
+        incident.core,
+        verdict.cause,
+        verdict.confidence,
+        verdict.title,
+        who,
+        culprit.pid if culprit else None,
+        culprit.cgroup if culprit else None,
+        f"{origin.kind} {origin.name}" if origin else None,
+    )
+
+
+def _member(rows: ColumnArrays, place: int, node: str) -> Member:
+    row: dict[str, Any] = {name: values[place] for name, values in rows.values.items()}
+    return Member(
+        node=node,
+        job=row["job"],
+        kind=row["kind"],
+        role=row["role"],
+        pid=int(row["pid"]),
+        comm=row["comm"],
+        started_ns=int(row["started_ns"]),
+        rank=_whole(row["rank"]),
+        world_size=_whole(row["world_size"]),
+        attempt=_whole(row["attempt"]),
+        cgroup=row["cgroup"],
+        leader=row["leader"],
+        address=row["address"],
+        cores=_whole(row["cores"]),
+        gpus=_whole(row["gpus"]),
+        ended_ns=_whole(row["ended_ns"]),
+        status=_whole(row["status"]),
+        words=row["words"],
+        peer=row["peer"],
+        seen_ns=int(row["time"]),
+    )
+
+
+def _with_stop(member: Member, ticks: "_Ticks", waits: "_Waits", last_ns: int) -> Member:
+    until_ns = member.ended_ns if member.ended_ns is not None else last_ns
+    own = ticks.of(member.pid, member.job)
+    seen_ns = max([member.seen_ns, *(tick.time_ns for tick in own[-1:])])
+    return replace(member, stop=stop_of(own, waits.of(member.pid), until_ns), seen_ns=seen_ns)
+
+
+class _Ticks:
+    def __init__(self, recording: Recording, span: Span) -> None:
+        self._rows = read(recording, "job_progress", span)
+
+    def of(self, pid: int, job: str) -> list[ProgressTick]:
+        if not len(self._rows):
+            return []
+        own = self._rows.at((self._rows["pid"] == pid) & (self._rows["job"] == job))
+        return [
+            ProgressTick(
+                int(time_ns), int(core), str(state), int(passed), int(worked), _whole(late)
+            )
+            for time_ns, core, state, passed, worked, late in zip(
+                *(own[name].tolist() for name in _TICK), strict=True
+            )
+        ]
+
+
+class _Waits:
+    """Waits for a core, of all threads of a process together."""
+
+    def __init__(self, recording: Recording, span: Span) -> None:
+        window = Span(max(0, span.from_ns - LOOK_BACK_NS), span.to_ns + _LATE_NS)
+        rows = read(recording, "waits", window)
+        self._rows = rows.at(rows["kind"] == RUNNABLE) if len(rows) else rows
+
+    def of(self, pid: int) -> list[CoreWait]:
+        if not len(self._rows):
+            return []
+        own = self._rows.at(self._rows["pid"] == pid)
+        return [_core_wait(wait) for wait in task_waits(own, least_ns=0)]
+
+
+def _core_wait(wait: TaskWait) -> CoreWait:
+    span, by = (wait.from_ns, wait.to_ns, wait.cpu), wait.by
+    if by is None:
+        return CoreWait(*span, None, None, None)
+    name = f"{by.comm}[{by.pid}]" + (f" ({by.policy})" if by.policy else "")
+    return CoreWait(*span, name, by.pid, by.cgroup)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None or not np.isfinite(value) else int(value)

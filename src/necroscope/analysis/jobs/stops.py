@@ -1,0 +1,109 @@
+"""How a member stood before its end: from what it got done each tick, and from its waits.
+
+tick        1     2     3     4     5     6        share of a core, share of waiting for one
+cpu        .97   .98   .05   .04   .05   .05
+delay      .01   .01   .94   .95   .95   .95
+class       running     ------- starved -------
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from necroscope.analysis.jobs.member import BLOCKED, FROZEN, HELD, RUNNING, STARVED, WAITING, Stop
+from necroscope.model.units import NS_PER_S
+
+# Two tasks that share a core fairly wait half of the time, which slows and does not stop.
+_STARVED_RATIO: Final = 0.6
+_IDLE_RATIO: Final = 0.05
+# Runnable, seen without any time: its wait is booked only when it ends.
+_NO_TIME_RATIO: Final = 0.1
+_LEAST_NS: Final = 3 * NS_PER_S
+# Ticks of another class within a stretch: a rank that is starved gets a turn now and then.
+_BETWEEN_NS: Final = 2_500_000_000
+LOOK_BACK_NS: Final = 180 * NS_PER_S
+
+
+class ProgressTick(NamedTuple):
+    """A row of `job_progress`."""
+
+    time_ns: int
+    core: int
+    state: str
+    elapsed_ns: int
+    cpu_ns: int
+    delay_ns: int | None
+
+
+class CoreWait(NamedTuple):
+    """A wait for a core of one of its threads."""
+
+    from_ns: int
+    to_ns: int
+    core: int
+    by: str | None
+    by_pid: int | None
+    by_cgroup: str | None
+
+
+def stop_of(ticks: Sequence[ProgressTick], waits: Sequence[CoreWait], until_ns: int) -> Stop | None:
+    """The longest stretch, of those before `until_ns`, in which something held it; else the last in
+    which it waited. None if it worked all the time.
+    """
+    recent = [tick for tick in ticks if until_ns - LOOK_BACK_NS <= tick.time_ns <= until_ns]
+    stretches = [one for one in _stretches(recent) if one.to_ns - one.from_ns >= _LEAST_NS]
+    held = [one for one in stretches if one.how in HELD]
+    if held:
+        return _with_who(max(held, key=lambda one: one.to_ns - one.from_ns), waits)
+    waiting = [one for one in stretches if one.how == WAITING]
+    return waiting[-1] if waiting else None
+
+
+def _class(tick: ProgressTick) -> str:
+    elapsed_ns = max(1, tick.elapsed_ns)
+    worked, delayed = tick.cpu_ns / elapsed_ns, (tick.delay_ns or 0) / elapsed_ns
+    if tick.state in "Tt":
+        return FROZEN
+    if delayed >= _STARVED_RATIO or (tick.state == "R" and worked < _NO_TIME_RATIO):
+        return STARVED
+    if worked >= _IDLE_RATIO:
+        return RUNNING
+    return BLOCKED if tick.state == "D" else WAITING
+
+
+def _stretches(ticks: Iterable[ProgressTick]) -> list[Stop]:
+    found: list[Stop] = []
+    for tick in ticks:
+        how, from_ns = _class(tick), tick.time_ns - tick.elapsed_ns
+        # A wait of several seconds is booked in the tick in which it ends.
+        if how == STARVED and tick.delay_ns is not None:
+            from_ns = min(from_ns, tick.time_ns - tick.delay_ns)
+        same = next((one for one in reversed(found) if one.how == how), None)
+        if same is not None and from_ns - same.to_ns <= _BETWEEN_NS:
+            place = found.index(same)
+            found[place] = Stop(how, min(same.from_ns, from_ns), tick.time_ns, tick.core)
+            if how in HELD:
+                # What lay between belongs to it.
+                del found[place + 1 :]
+        else:
+            found.append(Stop(how, from_ns, tick.time_ns, tick.core))
+    return found
+
+
+def _with_who(stop: Stop, waits: Sequence[CoreWait]) -> Stop:
+    """Who had the core for most of the time that was waited."""
+    waited_ns: dict[tuple[Any, ...], int] = {}
+    total_ns = 0
+    for wait in waits:
+        within_ns = min(wait.to_ns, stop.to_ns) - max(wait.from_ns, stop.from_ns)
+        if within_ns > 0 and wait.by is not None:
+            key = wait.core, wait.by, wait.by_pid, wait.by_cgroup
+            waited_ns[key] = waited_ns.get(key, 0) + within_ns
+            total_ns += within_ns
+    if not waited_ns or stop.how != STARVED:
+        return stop
+    key = max(waited_ns, key=lambda one: waited_ns[one])
+    # One that was in the way now and then is not who starved it.
+    if 2 * waited_ns[key] < total_ns or 4 * waited_ns[key] < stop.to_ns - stop.from_ns:
+        return stop
+    core, by, by_pid, by_cgroup = key
+    return Stop(stop.how, stop.from_ns, stop.to_ns, core, by, by_pid, by_cgroup)

@@ -1,0 +1,373 @@
+"""How the story of a job is found: who stopped first, whom the others waited for, what happened on
+that node and core in those seconds, and whether the machine is to blame.
+
+A blame needs a chain: a member was held (it wanted a core, or slept in the kernel, and got nothing
+done) while the others waited, and the node's own verdict, or one task that had the core, says by
+what. Without it the answer is what the program did, or that nothing is known.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from necroscope.analysis.jobs.ends import (
+    KILLED,
+    NO_WORDS,
+    OWN_ENDS,
+    PEER,
+    STOPPED,
+    End,
+    end_of,
+)
+from necroscope.analysis.jobs.member import FROZEN, HELD, WAITING, JobNode, Member, NodeIncident
+from necroscope.analysis.jobs.story import LOST_NODE, MACHINE, UNKNOWN, WELL, JobStory, Step
+from necroscope.model.units import NS_PER_S
+
+# What ends within so long of the first death may be its cause or its consequence.
+_TOGETHER_NS: Final = 5 * NS_PER_S
+# How long before a death a member may have been held: Ray needs 65 s to declare a node dead.
+_BEFORE_NS: Final = 75 * NS_PER_S
+# An incident is judged by ticks: its edges are that far off.
+_EDGE_NS: Final = 5 * NS_PER_S
+# A tick of the recorder.
+_TICK_NS: Final = NS_PER_S
+_SURE: Final = 0.5
+_SILENT_NS: Final = 15 * NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A member, and why it stopped, at a time."""
+
+    member: Member
+    time_ns: int
+    end: End | None = None
+
+    @property
+    def text(self) -> str:
+        if self.end is not None:
+            return self.end.text
+        stop = self.member.stop
+        assert stop is not None
+        return f"was {_HOW[stop.how]} for {stop.seconds:.0f} s"
+
+
+_HOW: Final = {
+    "starved": "runnable and not run",
+    "blocked": "asleep in the kernel (state D)",
+    "frozen": "stopped by a signal or a debugger",
+    "waiting": "waiting",
+    "running": "running",
+}
+
+
+class _Teller:
+    def __init__(self, members: Sequence[Member], nodes: Iterable[JobNode]) -> None:
+        self.members = members
+        self.nodes = {node.node: node for node in nodes}
+        self.ends = {
+            id(member): end_of(member, self._node(member).events if self._node(member) else ())
+            for member in members
+        }
+        died = [one.ended_ns for one in members if one.ended_ns is not None and self.end(one)]
+        self.death_ns = min(died) if died else None
+
+    def _node(self, member: Member) -> Any:
+        return self.nodes.get(member.node)
+
+    def end(self, member: Member) -> End | None:
+        return self.ends[id(member)]
+
+    def error_ns(self, node: str) -> int:
+        seen = self.nodes.get(node)
+        return (seen.error_ns if seen else NS_PER_S) + _TICK_NS
+
+    def held(self) -> list[_Told]:
+        """Members that something held when it began, the earliest first."""
+        until_ns = self.death_ns
+        found = []
+        for member in self.members:
+            stop = member.stop
+            if stop is None or stop.how not in HELD:
+                continue
+            is_near = until_ns is None or (
+                stop.from_ns <= until_ns + _TOGETHER_NS and stop.to_ns >= until_ns - _BEFORE_NS
+            )
+            if is_near:
+                found.append(_Told(member, stop.from_ns))
+        return sorted(found, key=lambda told: told.time_ns)
+
+    def own_ends(self) -> list[_Told]:
+        """Members that ended for a reason of their own among the first to end, those whose reason
+        explains most first.
+        """
+        found = []
+        for member in self.members:
+            end = self.end(member)
+            if end is None or end.kind not in OWN_ENDS or member.ended_ns is None:
+                continue
+            tolerance_ns = _TOGETHER_NS + self.error_ns(member.node)
+            if member.ended_ns <= (self.death_ns or 0) + tolerance_ns:
+                found.append(_Told(member, member.ended_ns, end))
+        order = {kind: place for place, kind in enumerate(OWN_ENDS)}
+        return sorted(
+            found, key=lambda told: (order[told.end.kind if told.end else ""], told.time_ns)
+        )
+
+    def waited(self, first: Member) -> tuple[Member, ...]:
+        return tuple(
+            one
+            for one in self.members
+            if one is not first
+            and (
+                (one.stop is not None and one.stop.how == WAITING)
+                or ((end := self.end(one)) is not None and end.kind == PEER)
+            )
+        )
+
+    def incident(self, member: Member) -> NodeIncident | None:
+        """Of its node and core, in the seconds it was held; a verdict that blames a member of the
+        job itself blames no machine.
+        """
+        node, stop = self._node(member), member.stop
+        if node is None or stop is None:
+            return None
+        own = {one.pid for one in self.members if one.node == member.node}
+        near = [
+            one
+            for one in node.incidents
+            if one.from_ns - _EDGE_NS <= stop.to_ns
+            and one.to_ns + _EDGE_NS >= stop.from_ns
+            and (one.core is None or stop.core is None or one.core == stop.core)
+            and one.culprit_pid not in own
+        ]
+        named = [one for one in near if one.cause != UNKNOWN and one.confidence >= _SURE]
+        best = sorted(
+            named or near,
+            key=lambda one: (one.core is not None, _overlap_ns(one, stop.from_ns, stop.to_ns)),
+        )
+        return best[-1] if best else None
+
+
+def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobStory:
+    """Members and nodes on one clock. `members` are all of one run, and not empty."""
+    teller = _Teller(members, nodes)
+    outcome = _outcome(teller)
+    ordered = tuple(sorted(members, key=lambda one: (one.rank is None, one.rank or 0, one.node)))
+    kind = members[0].kind
+    notes = tuple(_notes(teller))
+    if outcome in ("succeeded", "running"):
+        return JobStory(job, kind, outcome, WELL, _well(outcome), ordered, notes=notes)
+    held, own = teller.held(), teller.own_ends()
+    silent = _silent(teller)
+    culpable = [told for told in held if _evidence(teller, told.member) is not None]
+    # A kill may be what a watchdog did to a member that was held: then that is what explains it.
+    weak = own and own[0].end is not None and own[0].end.kind in (KILLED, STOPPED)
+    if own and not (weak and _is_held_to_the_end(own[0], culpable)):
+        return _of_end(teller, job, kind, outcome, ordered, own, notes)
+    if culpable:
+        return _of_machine(teller, job, kind, outcome, ordered, culpable, notes)
+    if silent is not None:
+        answer = (
+            f"{silent.name} on {silent.node} has no end, and {silent.node} went silent before the"
+            " others ended: the node was lost, rebooted or cut off"
+        )
+        return JobStory(
+            job, kind, outcome, LOST_NODE, answer, ordered, silent,
+            waited=teller.waited(silent), steps=_steps(teller, silent, None), notes=notes,
+        )  # fmt: skip
+    return _of_nothing(teller, job, kind, outcome, ordered, held, notes)
+
+
+def outcome_of(members: Sequence[Member]) -> str:
+    """As far as its members alone tell it."""
+    return _outcome(_Teller(members, ()))
+
+
+def _outcome(teller: _Teller) -> str:
+    if teller.death_ns is not None:
+        return "failed"
+    if all(one.ended_ns is not None for one in teller.members):
+        known = all(one.status == 0 for one in teller.members)
+        return "succeeded" if known else "ended"
+    stalled = any(
+        event.kind == "job_stalled" for node in teller.nodes.values() for event in node.events
+    )
+    return "stalled" if stalled else "running"
+
+
+def _well(outcome: str) -> str:
+    return "all its members ended well" if outcome == "succeeded" else "it runs"
+
+
+def _is_held_to_the_end(told: _Told, culpable: Sequence[_Told]) -> bool:
+    return any(
+        one.member.stop is not None
+        and one.member.stop.to_ns >= told.time_ns - _TOGETHER_NS
+        and one.time_ns <= told.time_ns - _TOGETHER_NS
+        for one in culpable
+    )
+
+
+def _evidence(teller: _Teller, member: Member) -> tuple[NodeIncident | None, str] | None:
+    """The node's verdict and who did it, or the one task that had the core; None without either."""
+    stop = member.stop
+    if stop is None or stop.how == FROZEN:
+        return None
+    incident = teller.incident(member)
+    own = {one.pid for one in teller.members if one.node == member.node}
+    by = stop.by if stop.by_pid not in own else None
+    if incident is not None and incident.cause != UNKNOWN and incident.confidence >= _SURE:
+        return incident, incident.culprit or by or incident.cause
+    return (incident, by) if by is not None else None
+
+
+def _of_machine(
+    teller: _Teller,
+    job: str,
+    kind: str,
+    outcome: str,
+    ordered: tuple[Member, ...],
+    culpable: Sequence[_Told],
+    notes: tuple[str, ...],
+) -> JobStory:
+    first = culpable[0].member
+    found = _evidence(teller, first)
+    assert found is not None
+    assert first.stop is not None
+    incident, culprit = found
+    core = first.stop.core if first.stop.core is not None else incident.core if incident else None
+    waited = teller.waited(first)
+    why = f"{incident.cause}: {incident.summary}" if incident else f"{culprit} had the core"
+    others = f"; {_names(waited)} waited for it" if waited else ""
+    answer = (
+        f"{first.name} on {first.node} stopped first: it was {_HOW[first.stop.how]}"
+        + (f" on core {core}" if core is not None else "")
+        + f" for {first.stop.seconds:.0f} s, because of {culprit}{others}. {why}"
+    )
+    return JobStory(
+        job, kind, outcome, MACHINE, answer, ordered, first, _is_order_known(teller, culpable),
+        waited, core, culprit, incident, _steps(teller, first, incident), notes,
+    )  # fmt: skip
+
+
+def _of_end(
+    teller: _Teller,
+    job: str,
+    kind: str,
+    outcome: str,
+    ordered: tuple[Member, ...],
+    own: Sequence[_Told],
+    notes: tuple[str, ...],
+) -> JobStory:
+    told = own[0]
+    assert told.end is not None
+    first, blame = told.member, told.end.kind
+    answer = f"{first.name} on {first.node}: {told.end.text}"
+    alike = [one for one in own if one.end is not None and one.end.kind == blame]
+    if len(alike) > 1:
+        answer += f" (and {len(alike) - 1} other members alike)"
+    return JobStory(
+        job, kind, outcome, blame, answer, ordered, first, _is_order_known(teller, alike),
+        teller.waited(first), steps=_steps(teller, first, None), notes=notes,
+    )  # fmt: skip
+
+
+def _of_nothing(
+    teller: _Teller,
+    job: str,
+    kind: str,
+    outcome: str,
+    ordered: tuple[Member, ...],
+    held: Sequence[_Told],
+    notes: tuple[str, ...],
+) -> JobStory:
+    """Who stopped first is said where it is known; nobody is blamed."""
+    if held:
+        first: Member | None = held[0].member
+        answer = f"{held[0].member.name} on {held[0].member.node} {held[0].text}; nothing that was"
+        answer += " recorded explains it"
+    else:
+        first, answer = None, "no member stopped for a reason that was recorded"
+        dead = [one for one in ordered if teller.end(one) is not None]
+        if dead:
+            end = teller.end(min(dead, key=lambda one: one.ended_ns or 0))
+            assert end is not None
+            said = "its words" if end.kind != NO_WORDS else "all that is known"
+            answer += f"; {said}: {end.text}"
+    steps = _steps(teller, first, None)
+    return JobStory(
+        job, kind, outcome, UNKNOWN, answer, ordered, first, _is_order_known(teller, held),
+        teller.waited(first) if first else (), steps=steps, notes=notes,
+    )  # fmt: skip
+
+
+def _is_order_known(teller: _Teller, told: Sequence[_Told]) -> bool:
+    """Whether the first of them is first for certain, as clocks go."""
+    if len(told) < 2:
+        return True
+    first, second = sorted(told, key=lambda one: one.time_ns)[:2]
+    if first.member.node == second.member.node:
+        return second.time_ns - first.time_ns > _TICK_NS
+    errors_ns = teller.error_ns(first.member.node) + teller.error_ns(second.member.node)
+    return second.time_ns - first.time_ns > errors_ns
+
+
+def _silent(teller: _Teller) -> Member | None:
+    """A member without an end, of a node whose recording ends well before the others died."""
+    if teller.death_ns is None:
+        return None
+    for member in teller.members:
+        node = teller.nodes.get(member.node)
+        is_over = node is not None and node.recorded.to_ns < teller.death_ns - _SILENT_NS
+        if member.ended_ns is None and is_over:
+            return member
+    return None
+
+
+def _steps(
+    teller: _Teller, first: Member | None, incident: NodeIncident | None
+) -> tuple[Step, ...]:
+    found = []
+    for member in teller.members:
+        error_ns, stop = teller.error_ns(member.node), member.stop
+        if stop is not None and stop.how in (*HELD, WAITING):
+            by = f", {stop.by} had the core" if stop.by else ""
+            text = f"{member.name} is {_HOW[stop.how]} from here, for {stop.seconds:.0f} s{by}"
+            core = stop.core if stop.how in HELD else None
+            found.append(Step(stop.from_ns, error_ns, member.node, core, text))
+        end = teller.end(member)
+        if end is not None and member.ended_ns is not None:
+            text = f"{member.name} ended: {end.text}"
+            found.append(Step(member.ended_ns, error_ns, member.node, None, text))
+    if incident is not None and first is not None:
+        text = f"{incident.cause} on this node: {incident.summary}"
+        error_ns = teller.error_ns(first.node)
+        found.append(Step(incident.from_ns, error_ns, first.node, incident.core, text))
+    return tuple(sorted(found, key=lambda step: step.time_ns))
+
+
+def _notes(teller: _Teller) -> list[str]:
+    notes = []
+    sizes = {one.world_size for one in teller.members if one.world_size}
+    ranks = {one.rank for one in teller.members if one.rank is not None}
+    if sizes and len(ranks) < max(sizes):
+        notes.append(
+            f"{max(sizes) - len(ranks)} of {max(sizes)} ranks were seen by no recorder: who stopped"
+            " first is known only of the others"
+        )
+    unseen = sorted({one.node for one in teller.members} - teller.nodes.keys())
+    notes += [f"nothing but its members is known of {node}" for node in unseen]
+    if len(teller.nodes) > 1 and any(node.clock_error_ns is None for node in teller.nodes.values()):
+        notes.append("the clocks of the nodes were not compared: times may be off by a second")
+    return notes
+
+
+def _names(members: Sequence[Member]) -> str:
+    told = [f"{one.name} on {one.node}" for one in members[:4]]
+    rest = len(members) - len(told)
+    return ", ".join(told) + (f" and {rest} more" if rest else "")
+
+
+def _overlap_ns(incident: NodeIncident, from_ns: int, to_ns: int) -> int:
+    return min(incident.to_ns, to_ns) - max(incident.from_ns, from_ns)

@@ -1,0 +1,129 @@
+"""`necroscope job`: why did this job die? From the recordings of its nodes, without a collector."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from necroscope.analysis.jobs.member import JobNode, Member
+from necroscope.analysis.jobs.reading import read_members, read_node
+from necroscope.analysis.jobs.runs import JobRun, choose, runs
+from necroscope.analysis.jobs.tell import outcome_of, tell
+from necroscope.cli.fleet_asking import width
+from necroscope.cli.opened_recording import opened_recording
+from necroscope.errors import UsageError
+from necroscope.model.span import Span
+from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
+from necroscope.store.query import Store
+from necroscope.verdicts.reading import read_incidents
+from necroscope.views.fleet.jobs import job_to_text, jobs_to_text
+
+# Before a job's end, and after it: what held a member began before its time-out.
+_BEFORE_NS = 300 * NS_PER_S
+_AFTER_NS = 60 * NS_PER_S
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="[ID] RECORDING...")
+@click.option("--at", "at_text", metavar="T", help="of several runs the one at this moment")
+@click.option("--list", "lists", is_flag=True, help="list the jobs instead")
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
+def command(words: tuple[str, ...], at_text: str | None, lists: bool, as_json: bool) -> None:
+    """Why did this job die: who of it stopped first, whom the others waited for, and what happened
+    on that node and core in those seconds.
+
+    Recordings of as many of its nodes as there are. Without an ID: the job that ended last, failed
+    ones first. An ID may be the end of one: 4711 is slurm/4711. "Not the machine" is an answer.
+
+    \b
+    Examples:
+      necroscope job /var/lib/necroscope
+      necroscope job slurm/4711 node-a/recording node-b/recording node-c/recording
+      necroscope job --list /var/lib/necroscope
+    """
+    name, paths = _split(words)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(opened_recording(path, None, None))[0] for path in paths]
+        named = _named(stores)
+        found = runs([member for node, store in named.items() for member in _all(store, node)])
+        if lists:
+            answer = jobs_answer(found)
+            click.echo(json.dumps(answer) if as_json else jobs_to_text(answer, width()))
+            return
+        at_ns = None if at_text is None else parse_moment_ns(at_text, _last_ns(stores))
+        run = _chosen(found, name, at_ns)
+        answer = story(run, named).as_json()
+        click.echo(json.dumps(answer) if as_json else job_to_text(answer, width()))
+
+
+def jobs_answer(found: list[JobRun]) -> dict[str, Any]:
+    """Newest first."""
+    span = Span(
+        min((run.from_ns for run in found), default=0), max((run.to_ns for run in found), default=1)
+    )
+    jobs = [
+        {
+            "job": run.job,
+            "kind": run.members[0].kind,
+            "outcome": outcome_of(run.members),
+            "from": format_moment(run.from_ns),
+            "to": format_moment(run.to_ns),
+            "nodes": sorted({one.node for one in run.members}),
+        }
+        for run in sorted(found, key=lambda run: -run.to_ns)
+    ]
+    return {"schema": 1, **span.as_json(), "count": len(jobs), "jobs": jobs}
+
+
+def story(run: JobRun, stores: dict[str, Store]) -> Any:
+    """The members again, of the minutes around the end only, and the verdicts of that time."""
+    ended = [one.ended_ns for one in run.members if one.ended_ns is not None]
+    last_ns = max(ended) if ended else run.to_ns
+    span = Span(max(0, min([*ended, last_ns]) - _BEFORE_NS), last_ns + _AFTER_NS)
+    nodes = [_node(stores[node], span, node) for node in {one.node for one in run.members}]
+    return tell(run.job, run.members, nodes)
+
+
+def _node(store: Store, span: Span, node: str) -> JobNode:
+    first_ns, end_ns = store.span()
+    window = Span(max(span.from_ns, first_ns), min(span.to_ns, end_ns + 1))
+    return read_node(store, window, read_incidents(store, window), node)
+
+
+def _all(store: Store, node: str) -> list[Member]:
+    first_ns, last_ns = store.span()
+    return read_members(store, Span(first_ns, last_ns + 1), node)
+
+
+def _split(words: tuple[str, ...]) -> tuple[str | None, list[Path]]:
+    """The first word is an id unless it is a recording."""
+    is_named = len(words) > 1 and not Path(words[0]).exists()
+    paths = [Path(word) for word in (words[1:] if is_named else words)]
+    return (words[0] if is_named else None), paths
+
+
+def _named(stores: list[Store]) -> dict[str, Store]:
+    """By node; two recordings of one node are told apart."""
+    found: dict[str, Store] = {}
+    for store in stores:
+        node = store.info().node or "unknown"
+        if node in found:
+            raise UsageError(
+                f"two of these recordings are of node {node}",
+                "give one recording per node; record the nodes under different host names",
+            )
+        found[node] = store
+    return found
+
+
+def _chosen(found: list[JobRun], name: str | None, at_ns: int | None) -> JobRun:
+    if name is None and at_ns is None:
+        failed = [run for run in found if outcome_of(run.members) == "failed"]
+        return choose(sorted(failed or found, key=lambda run: run.to_ns), None)
+    return choose(found, name, at_ns)
+
+
+def _last_ns(stores: list[Store]) -> int:
+    return max(store.span()[1] for store in stores)

@@ -1,0 +1,151 @@
+"""Three nodes on this machine: each a network namespace, a host name, a memory cgroup and a recorder
+of its own. They share the kernel, so every recorder sees every core: which node it was must come
+from the job. Everything is undone at the end.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+MEMORY = Path("/sys/fs/cgroup/memory")
+CPU = Path("/sys/fs/cgroup/cpu")
+HUB = "ncj-hub"
+PROGRAM = [sys.executable, "-P", "-m", "necroscope"]
+
+
+def run(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True)
+
+
+@dataclass
+class Node:
+    name: str
+    number: int
+    directory: Path
+    recorder: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"10.77.0.{self.number}"
+
+    @property
+    def memory(self) -> Path:
+        return MEMORY / self.name
+
+    @property
+    def recording(self) -> Path:
+        return self.directory / "recording"
+
+    def start(
+        self, command: Sequence[str], log: Path, *, is_member: bool = True, **variables: str
+    ) -> subprocess.Popen[bytes]:
+        """In its namespaces, and in its cgroup unless it is the recorder."""
+        enter = f"hostname {self.name}; "
+        enter += f"echo $$ > {self.memory}/cgroup.procs; " if is_member else ""
+        words = ["unshare", "--uts", "sh", "-c", enter + 'exec "$@"', "sh"]
+        words += ["nsenter", f"--net=/run/netns/{self.name}", *command]
+        with log.open("wb") as file:
+            return subprocess.Popen(
+                words,
+                stdout=file,
+                stderr=file,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env=os.environ | variables,
+            )
+
+
+@dataclass
+class Cluster:
+    directory: Path
+    names: Sequence[str] = ("ncj-a", "ncj-b", "ncj-c")
+    nodes: list[Node] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        try:
+            self._make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        children = [node.recorder for node in self.nodes]
+        for child in children:
+            if child is not None and child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+        for child in children:
+            if child is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(60)
+                end_session(child)
+        for node in self.nodes:
+            subprocess.run(["ip", "netns", "delete", node.name], check=False, capture_output=True)
+            with contextlib.suppress(OSError):
+                node.memory.rmdir()
+        subprocess.run(["ip", "netns", "delete", HUB], check=False, capture_output=True)
+
+    def _make(self) -> None:
+        run("ip", "netns", "add", HUB)
+        for words in ("add br0 type bridge", "set br0 up", "set lo up"):
+            run("ip", "-n", HUB, "link", *words.split())
+        for number, name in enumerate(self.names, 1):
+            node = Node(name, number, self.directory / name)
+            self.nodes.append(node)
+            node.directory.mkdir(parents=True)
+            node.memory.mkdir(exist_ok=True)
+            self._connect(node)
+        for node in self.nodes:
+            node.recorder = node.start(
+                self._record(node), node.directory / "recorder.log", is_member=False
+            )
+        for node in self.nodes:
+            self._await(lambda node=node: any(node.recording.glob("*.live")), "a recorder")
+
+    def _connect(self, node: Node) -> None:
+        run("ip", "netns", "add", node.name)
+        port = f"port{node.number}"
+        run(*f"ip link add eth0 netns {node.name} type veth peer name {port} netns {HUB}".split())
+        run(*f"ip -n {HUB} link set {port} master br0 up".split())
+        run(*f"ip -n {node.name} address add {node.address}/24 dev eth0".split())
+        for device in ("eth0", "lo"):
+            run("ip", "-n", node.name, "link", "set", device, "up")
+
+    def _record(self, node: Node) -> list[str]:
+        words = [*PROGRAM, "record", "--dir", str(node.recording), "--quiet"]
+        words += ["--jobs", "2s", "--jobs-below", f"/{node.name}"]
+        # Of daemons and packages nothing is asked here; the machine has two cores for all of it.
+        words += ["--facts", "0s", "--units", "0s", "--containers", "0s"]
+        return words
+
+    def _await(self, is_there: Any, what: str, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not is_there():
+            if time.monotonic() > end:
+                raise RuntimeError(f"{what} did not start: see {self.directory}")
+            time.sleep(0.2)
+
+    def ask(self, job: str) -> dict[str, Any]:
+        """What `necroscope job` answers; its error as text if it has none."""
+        words = ["job", job, *(str(node.recording) for node in self.nodes)]
+        result = subprocess.run(
+            [*PROGRAM, *words, "--json"], capture_output=True, check=False, timeout=120
+        )
+        if result.returncode:
+            return {"error": result.stderr.decode(errors="replace")[-500:]}
+        answer: dict[str, Any] = json.loads(result.stdout)
+        return answer
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,75 @@
+"""How a member stood before its end: drawn as a state and two shares per second."""
+
+from necroscope.analysis.jobs.stops import CoreWait, ProgressTick, stop_of
+
+NS = 1_000_000_000
+WORKS, WAITS, STARVES, BLOCKED, FROZEN = "R90", "S00", "R09", "D00", "T00"
+
+
+def ticks(*letters: str, core: int = 1) -> list[ProgressTick]:
+    """`R90`: state, tenths of a core, tenths of waiting for one."""
+    return [
+        ProgressTick(
+            second * NS, core, text[0], NS, int(text[1]) * NS // 10, int(text[2]) * NS // 10
+        )
+        for second, text in enumerate(letters, 1)
+    ]
+
+
+def test_a_member_that_wanted_a_core_was_starved_from_its_last_full_second() -> None:
+    stop = stop_of(ticks(*[WORKS] * 10, *[STARVES] * 6), [], 16 * NS)
+    assert stop is not None
+    assert (stop.how, stop.core) == ("starved", 1)
+    assert abs(stop.from_ns - 10 * NS) <= NS
+    assert stop.to_ns == 16 * NS
+
+
+def test_a_turn_now_and_then_does_not_end_it() -> None:
+    stop = stop_of(ticks(WORKS, *[STARVES] * 3, WORKS, *[STARVES] * 3), [], 9 * NS)
+    assert stop is not None
+    assert stop.seconds >= 6
+
+
+def test_a_wait_that_is_booked_at_its_end_counts_from_its_start() -> None:
+    late = ProgressTick(9 * NS, 1, "R", NS, 0, 6 * NS)
+    stop = stop_of([*ticks(WORKS, WORKS), late], [], 9 * NS)
+    assert stop is not None
+    assert (stop.how, stop.from_ns) == ("starved", 3 * NS)
+
+
+def test_one_that_waits_for_a_peer_is_told_from_one_that_is_held() -> None:
+    waiting = stop_of(ticks(*[WORKS] * 5, *[WAITS] * 6), [], 11 * NS)
+    blocked = stop_of(ticks(*[WORKS] * 5, *[BLOCKED] * 6, *[WAITS] * 4), [], 15 * NS)
+    frozen = stop_of(ticks(*[WORKS] * 5, *[FROZEN] * 6), [], 11 * NS)
+    assert [one.how for one in (waiting, blocked, frozen) if one] == [
+        "waiting",
+        "blocked",
+        "frozen",
+    ]
+
+
+def test_one_that_works_and_one_that_shares_its_core_fairly_did_not_stop() -> None:
+    assert stop_of(ticks(*[WORKS] * 10), [], 10 * NS) is None
+    assert stop_of(ticks(*["R55"] * 10), [], 10 * NS) is None
+    assert stop_of(ticks(*[WORKS] * 5, STARVES, STARVES, *[WORKS] * 5), [], 12 * NS) is None
+
+
+def test_who_had_the_core_for_most_of_it_is_named_with_the_core() -> None:
+    waits = [
+        CoreWait(second * NS, second * NS + 9 * NS // 10, 0, "hog[5] (fifo)", 5, "/hog")
+        for second in range(10, 16)
+    ]
+    waits.append(CoreWait(12 * NS, 12 * NS + 1000, 0, "kworker[9]", 9, None))
+    stop = stop_of(ticks(*[WORKS] * 10, *[STARVES] * 6), waits, 16 * NS)
+    assert stop is not None
+    assert (stop.by, stop.by_pid, stop.core) == ("hog[5] (fifo)", 5, 0)
+
+
+def test_of_many_that_took_turns_none_is_named() -> None:
+    waits = [
+        CoreWait(second * NS, second * NS + NS // 2, 1, f"task{second}[{second}]", second, None)
+        for second in range(10, 16)
+    ]
+    stop = stop_of(ticks(*[WORKS] * 10, *[STARVES] * 6), waits, 16 * NS)
+    assert stop is not None
+    assert stop.by is None

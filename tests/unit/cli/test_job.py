@@ -1,0 +1,80 @@
+"""`necroscope job` over written recordings of two nodes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.written_recording import NS, WrittenSegment, at, new_recording, row
+
+from necroscope.cli.job import command
+from necroscope.errors import UsageError
+from necroscope.segment.recording import Identity, write_identity
+
+JOB = "torch/10.0.0.1:29500"
+
+
+def node(directory: Path, name: str, rank: int, *, is_starved: bool) -> Path:
+    """A rank that works for 40 s; then it starves, or waits for the other, and ends at 60."""
+    new_recording(directory)
+    write_identity(directory, Identity(name, "boot-1", "necroscope 1.2.3", {}))
+    member = {
+        "job": JOB, "kind": "torch", "role": "rank", "rank": rank, "world_size": 2, "pid": 100 + rank,
+        "comm": "python", "started_ns": at(1),
+    }  # fmt: skip
+    words = "RuntimeError: Timed out waiting 5000ms for recv operation to complete"
+    end = {"ended_ns": at(60), "status": 256, "words": words}
+    stands = {"state": "R", "delay_ns": NS * 9 // 10} if is_starved else {"state": "S"}
+    progress = [
+        row("job_progress", second, job=JOB, pid=100 + rank, cpu=1, elapsed_ns=NS,
+            **({"state": "R", "cpu_ns": NS, "delay_ns": 0} if second <= 40 else stands))
+        for second in range(2, 60)
+    ]  # fmt: skip
+    hog = {"by_pid": 666, "by_tid": 666, "by_comm": "hog", "by_policy": "fifo"}
+    waits = [
+        row("waits", second, waited_ns=NS * 9 // 10, kind="runnable", cpu=1, pid=100 + rank,
+            tid=100 + rank, comm="python", policy="other", cores_allowed=1, **hog)
+        for second in range(42, 60)
+        if is_starved
+    ]  # fmt: skip
+    segment = WrittenSegment(directory, 0)
+    segment.ticks(0, 70)
+    segment.add("job_members", row("job_members", 2, **member))
+    segment.add("job_members", row("job_members", 61, **member, **end))
+    segment.add("job_progress", *progress)
+    segment.add("waits", *waits)
+    segment.leave()
+    return directory
+
+
+def ask(*words: str | Path) -> str:
+    result = CliRunner().invoke(command, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_two_recordings_tell_who_held_up_whom(tmp_path: Path) -> None:
+    a = node(tmp_path / "a", "node-a", 0, is_starved=False)
+    b = node(tmp_path / "b", "node-b", 1, is_starved=True)
+    told = json.loads(ask("--json", a, b))
+    assert (told["job"], told["outcome"], told["blame"]) == (JOB, "failed", "machine")
+    assert (told["node"], told["core"], told["culprit"]) == ("node-b", 1, "hog[666] (fifo)")
+    assert told["waited"] == ["rank 0 on node-a"]
+    text = ask(JOB, a, b)
+    assert "rank 1 on node-b stopped first" in text
+    assert "clocks of the nodes were not compared" in text
+
+
+def test_one_recording_says_what_it_cannot_know(tmp_path: Path) -> None:
+    a = node(tmp_path / "a", "node-a", 0, is_starved=False)
+    told = json.loads(ask("--json", a))
+    assert told["blame"] == "unknown"
+    assert "1 of 2 ranks were seen by no recorder" in told["notes"][0]
+
+
+def test_jobs_are_listed_and_a_wrong_id_says_what_there_is(tmp_path: Path) -> None:
+    a = node(tmp_path / "a", "node-a", 0, is_starved=False)
+    assert JOB in ask("--list", a)
+    with pytest.raises(UsageError) as told:
+        ask("slurm/1", a)
+    assert JOB in told.value.hint
