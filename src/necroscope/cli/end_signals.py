@@ -13,17 +13,11 @@ IsOver = Callable[[float], bool]
 
 
 def ending_signals() -> list[int]:
-    """What we were started to ignore stays ignored: SIGHUP by nohup, SIGINT by a script's shell for
-    its background.
+    """SIGHUP stays ignored if we were started so, by nohup. SIGINT does not: a script's shell
+    ignores it for what it starts in the background, and the script then ends it with `kill -INT`.
     """
-    return [
-        signal.SIGTERM,
-        *(
-            number
-            for number in (signal.SIGINT, signal.SIGHUP)
-            if signal.getsignal(number) != signal.SIG_IGN
-        ),
-    ]
+    is_nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT, *([] if is_nohup else [signal.SIGHUP])]
 
 
 @contextlib.contextmanager
