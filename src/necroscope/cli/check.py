@@ -13,16 +13,12 @@ from necroscope.analysis.checkup import saturated_cores, zombie_cgroups
 from necroscope.analysis.checkup.checkup import Checkup, check_up
 from necroscope.analysis.checkup.finding import Finding, Level, Seen
 from necroscope.analysis.checkup.saturated_cores import SECONDS
+from necroscope.cli.node_look import look
 from necroscope.cli.recorder_options import chosen_settings, settings_options
 from necroscope.errors import NecroscopeError
-from necroscope.model.clocks import TimeLine
 from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
-from necroscope.recorder.memory import MemorySegment
-from necroscope.recorder.node_sources import open_sources
-from necroscope.recorder.recorder import Recorder
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
-from necroscope.sources.perf.log_clock import LogClock
 from necroscope.verdicts.ledger import Ledger
 from necroscope.views.checkup import render, render_plugin
 from necroscope.views.incident_lines import incident_findings, recent
@@ -30,8 +26,6 @@ from necroscope.views.incident_lines import incident_findings, recent
 # One tick of a second; where that finds a core held, some more, to see whether it stays so.
 _LOOK_NS: Final = 1_050 * NS_PER_MS
 _LONG_LOOK_NS: Final = SECONDS * NS_PER_S + 50 * NS_PER_MS
-# The kernel's log reaches back to the boot, months ago.
-_KEEP_NS: Final = 400 * 86400 * NS_PER_S
 
 
 @click.command()
@@ -45,7 +39,7 @@ _KEEP_NS: Final = 400 * 86400 * NS_PER_S
     "--recording",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="also what this node's recorder has found recently",
+    help="also what this recorder has found recently [the one of this node]",
 )
 @click.option("--plugin", is_flag=True, help="one line, for node-problem-detector")
 @click.option("--json", "as_json", is_flag=True, help="findings as JSON")
@@ -69,32 +63,20 @@ def command(
       necroscope check
       necroscope check --json | jq '.findings[].title'
       necroscope check --probe          what does a walk over all cgroups cost here?
-      necroscope check --recording /var/lib/necroscope   also locks, quotas: what its recorder found
+      necroscope check --recording D    also what another recorder found: locks, quotas
       necroscope check --plugin         as a custom plugin of node-problem-detector
     """
     settings = chosen_settings(settings_file, options)
-    seen = _look(settings, _LOOK_NS)
+    seen = look(settings, _LOOK_NS)
     if any(finding.level is Level.NOTICE for finding in saturated_cores.examine(seen)):
-        seen = _look(settings, _LONG_LOOK_NS)
+        seen = look(settings, _LONG_LOOK_NS)
     more = _probed(settings, seen) if is_probing else ()
-    if recording is not None:
-        more += incident_findings(recent(Ledger.open(recording)), str(recording))
+    recorded = recording if recording is not None else seen.recording
+    if recorded is not None:
+        more += incident_findings(recent(Ledger.open(Path(recorded))), str(recorded))
     checkup = check_up(seen, more)
     _print(checkup, as_json=as_json, plugin=plugin)
     sys.exit(checkup.exit_code)
-
-
-def _look(settings: Settings, look_ns: int) -> Seen:
-    memory = MemorySegment(_KEEP_NS)
-    clock = LogClock()
-    time_line = TimeLine.starting_at(clock.read())
-    sources = open_sources(settings, clock, time_line)
-    recorder = Recorder(settings, sources, memory, time_line, flush_ns=0)
-    recorder.run(look_ns)
-    memory.describe("", recorder.notices())
-    now_ns = time_line.from_monotonic(clock.read().monotonic_ns)
-    clock.close()
-    return Seen(memory, now_ns)
 
 
 def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:

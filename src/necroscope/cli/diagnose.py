@@ -20,6 +20,7 @@ from necroscope.analysis.victim import victim_report
 from necroscope.cli.diagnose_watch import watch as watch_recording
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
+from necroscope.cli.recording_place import recording_argument
 from necroscope.cli.view import page_report
 from necroscope.errors import PermissionMissing, UsageError
 from necroscope.model.span import Span
@@ -41,7 +42,7 @@ _VICTIM_NS: Final = 30 * NS_PER_S
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
+@recording_argument("source")
 @click.option(
     "--at",
     "at_text",

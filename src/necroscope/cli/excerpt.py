@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from necroscope.cli.opened_recording import opened_recording
+from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import UsageError
 from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
 from necroscope.store.excerpt import write_excerpt
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR")
+@recording_argument("source", "[DIR]")
 @click.option(
     "--from",
     "from_text",

@@ -15,6 +15,7 @@ from necroscope.cli.flame_outputs import OUTPUTS, TextStyle, check_options, chos
 from necroscope.cli.flame_question import FlameQuestion, WindowWords
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
+from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import UsageError
 from necroscope.model.span import Extent
 from necroscope.model.units import NS_PER_S, parse_duration_ns
@@ -185,7 +186,7 @@ def _column_s(text: str) -> int:
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
+@recording_argument("source")
 @_question_options
 @click.option(
     "--format",

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
+from necroscope.cli.recording_place import recording_argument
 from necroscope.store.query import Store
 from necroscope.views.info import info_to_json, info_to_text
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, readable=False))
+@recording_argument("directory", "[DIR]")
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def command(directory: Path, as_json: bool) -> None:
     """Span, cores, tables and rows, bytes, gaps, lost samples and pinned windows of a recording,

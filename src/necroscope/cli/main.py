@@ -4,6 +4,7 @@ a way out.
 
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
@@ -12,7 +13,7 @@ import click
 from necroscope import __version__
 from necroscope.cli.extras import missing_extra
 from necroscope.cli.reader_memory import out_of_memory
-from necroscope.errors import NecroscopeError, PermissionMissing
+from necroscope.errors import NecroscopeError, PermissionMissing, UsageError
 from necroscope.model.names import clean
 
 # Imported only when asked for: the recorder must not pay for the parts that draw.
@@ -26,6 +27,7 @@ _COMMANDS: Final = {
     "import": "make a recording of perf.data, perf script, folded stacks, mpstat or dmesg",
     "view": "the time machine: a recording in the browser",
     "check": "is this node well? A check-up in under two seconds",
+    "doctor": "what can be recorded on this machine, and what changes the rest",
     "top": "live view of every core, its mode, and who is on it",
     "flame": "a window as a flame graph, heat map, table, or another viewer's format",
     "fleet": "many nodes: collect, and find which difference between them predicts the failures",
@@ -49,6 +51,16 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(f"necroscope.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = get_close_matches(args[0], _COMMANDS, n=1) if args[0] not in _COMMANDS else []
+        if near:
+            raise UsageError(
+                f"there is no command {clean(args[0])!r}", f"did you mean: necroscope {near[0]}"
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -8,6 +8,7 @@ import click
 
 from necroscope import __version__
 from necroscope.analysis.causes import all_causes
+from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import RecordingError, UsageError
 from necroscope.model.units import parse_duration_ns
 from necroscope.outlets.metrics_server import MetricsServer
@@ -20,7 +21,7 @@ _LISTEN: Final = "127.0.0.1:9419"
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, readable=False), metavar="DIR")
+@recording_argument("directory", "[DIR]")
 @click.option(
     "--listen",
     default=_LISTEN,

@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from necroscope.cli.recording_place import recording_argument
 from necroscope.cli.secret_file import reading_warning
 from necroscope.errors import UsageError
 from necroscope.fleet.request import Endpoint
@@ -27,7 +28,7 @@ _NOTEBOOK: Final = ".notify.json"
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path, readable=False), metavar="DIR")
+@recording_argument("directory", "[DIR]")
 @click.option(
     "--webhook",
     metavar="URL",

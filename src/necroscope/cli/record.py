@@ -21,6 +21,7 @@ from necroscope.cli.recorder_options import (
     keeping_options,
     settings_options,
 )
+from necroscope.cli.recording_place import default_directory
 from necroscope.cli.watched_process import WatchedProcess, push_command, verdicts_command
 from necroscope.model.allocator import give_memory_back
 from necroscope.model.clocks import TimeLine
@@ -61,8 +62,7 @@ _SILENT_S: Final = 900.0
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
-    required=True,
-    help="directory of the recording",
+    help="directory of the recording [/var/lib/necroscope; without root ~/.local/state/necroscope]",
 )
 @click.option(
     "--for", "duration", metavar="DURATION", help="stop after this long, for example 20s or 2h"
@@ -79,7 +79,7 @@ _SILENT_S: Final = 900.0
 @settings_options
 @keeping_options
 def command(
-    directory: Path,
+    directory: Path | None,
     duration: str | None,
     labels: tuple[str, ...],
     quiet: bool,
@@ -95,7 +95,7 @@ def command(
 
     \b
     Examples:
-      necroscope record --dir /var/lib/necroscope
+      necroscope record
       necroscope record --dir ./trouble --for 10m --label zone=us-east-1a
       necroscope record --dir /data/rec --max-bytes 20GiB --max-age 14d
       necroscope record --dir D --push https://collector:7443 --push-token-file /etc/token
@@ -103,6 +103,9 @@ def command(
     settings = chosen_settings(settings_file, options)
     limit_ns = parse_duration_ns(duration) if duration else None
     identity = _identity(settings, chosen_labels(settings_file, labels))
+    if directory is None:
+        directory = default_directory()
+        click.echo(f"note: recording to {directory}", err=True)
     _set_newer_aside(directory)
     make_directory(directory)
     with RecordingLock(directory):

@@ -14,6 +14,7 @@ from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Report
 from necroscope.cli.browser import opened_in_browser
 from necroscope.cli.opened_recording import opened_recording
+from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
@@ -31,7 +32,7 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path, readable=False), metavar="DIR|FILE")
+@recording_argument("source")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

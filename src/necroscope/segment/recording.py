@@ -73,6 +73,10 @@ def make_directory(directory: Path) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         entries = [entry.name for entry in directory.iterdir()]
         refuse_shared(directory)
+    except (FileExistsError, NotADirectoryError):
+        raise RecordingError(
+            f"{directory} is a file, or below a file", "choose an empty or new directory"
+        ) from None
     except OSError as error:
         raise RecordingError(
             f"cannot make {directory}: {error.strerror}", "choose a directory you may write to"

@@ -121,7 +121,13 @@ def _open_identity(directory: Path) -> tuple[Identity | None, str | None]:
         raise PermissionMissing(
             f"may not read {directory}", "run as the user who recorded it, or root"
         ) from None
-    except (FileNotFoundError, NotADirectoryError):
+    except NotADirectoryError:
+        raise RecordingError(
+            f"{directory} is a file, not the directory of a recording",
+            "name a directory that `necroscope record --dir` made; `necroscope import` makes one of"
+            " a capture",
+        ) from None
+    except FileNotFoundError:
         raise RecordingError(
             f"there is no directory {directory}",
             "name a directory that `necroscope record --dir` made",

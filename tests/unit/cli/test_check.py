@@ -49,7 +49,7 @@ class Looked:
 
 def checked(monkeypatch: pytest.MonkeyPatch, *looks: list[float]) -> tuple[int, list[str], int]:
     left = list(looks)
-    monkeypatch.setattr(check, "_look", lambda *_: Seen(Looked(left.pop(0)), NOW_NS))
+    monkeypatch.setattr(check, "look", lambda *_: Seen(Looked(left.pop(0)), NOW_NS))
     result = CliRunner().invoke(check.command, ["--json"])
     findings = json.loads(result.stdout)["findings"]
     return (
@@ -74,7 +74,7 @@ def test_a_core_that_was_held_for_a_moment_is_no_finding(monkeypatch: pytest.Mon
 
 
 def test_a_root_that_was_not_read_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "_look", lambda *_: Seen(Looked([0.1]), NOW_NS))
+    monkeypatch.setattr(check, "look", lambda *_: Seen(Looked([0.1]), NOW_NS))
     monkeypatch.setattr(
         check,
         "probe",

@@ -42,3 +42,17 @@ def test_what_is_closed_to_us_has_facts_a_way_out_and_no_traceback(
     assert said.startswith("error: Permission denied: /var/lib/private/")
     assert "\nhint: " in said
     assert "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("diagnos", "diagnose"), ("recrod", "record"), ("flmae", "flame")]
+)
+def test_a_mistyped_command_is_answered_with_the_nearest_one(
+    typed: str, meant: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["necroscope", typed])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said == f"error: there is no command {typed!r}\nhint: did you mean: necroscope {meant}\n"

@@ -7,6 +7,7 @@ from necroscope.analysis.checkup import (
     crash_loops,
     irq_collisions,
     log_alarms,
+    missing_sources,
     network_losses,
     saturated_cores,
     softirq_stalls,
@@ -26,6 +27,7 @@ _QUESTIONS: Final = (
     vendor_units,
     irq_collisions,
     network_losses,
+    missing_sources,
 )
 _ORDER: Final = list(Level)
 

@@ -44,11 +44,12 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The node as it was seen until `now_ns`; rows come as mappings, because few of them are looked
-    at.
+    at. `recording` is the directory of the node's recorder, if one runs.
     """
 
     source: TopSource
     now_ns: int
+    recording: str | None = None
     _tables: dict[str, list[NamedRow]] = field(default_factory=dict)
 
     def rows(self, table: str) -> list[NamedRow]:
@@ -61,6 +62,12 @@ class Seen:
     def newest(self, table: str, *key: str) -> list[NamedRow]:
         """The last row of each object: tables of states are written when a state changes."""
         return list({tuple(row[name] for name in key): row for row in self.rows(table)}.values())
+
+    def closer_look(self, length: str) -> str:
+        """The command that says more: of the recorder that runs, or of one to start."""
+        if self.recording is not None:
+            return f"a recorder runs: necroscope diagnose {self.recording}"
+        return f"record it: necroscope record --for {length}, then: necroscope diagnose"
 
     def samples(self) -> list[Sampled]:
         return self.source.sampled(_EVER, self.now_ns)

@@ -45,13 +45,18 @@ def examine(seen: Seen) -> list[Finding]:
         # A line that the kernel did not write itself may be anybody's.
         if row["by_kernel"] and row["kind"] in _ALARMS:
             by_kind[str(row["kind"])].append(row)
-    return [_finding(kind, rows, seen.now_ns) for kind, rows in by_kind.items()]
+    return [_finding(kind, rows, seen) for kind, rows in by_kind.items()]
 
 
-def _finding(kind: str, rows: list[NamedRow], now_ns: int) -> Finding:
+def _finding(kind: str, rows: list[NamedRow], seen: Seen) -> Finding:
     last = rows[-1]
-    age_ns = max(now_ns - number(last["time"]), 0)
+    age_ns = max(seen.now_ns - number(last["time"]), 0)
     level = Level.PROBLEM if age_ns <= RECENT_NS and kind not in _ONLY_TOLD else Level.NOTICE
+    hint = (
+        f"if it ran then, the recorder explains it: necroscope diagnose {seen.recording}"
+        if seen.recording is not None
+        else "keep a recorder running, which explains the next one: necroscope record"
+    )
     where = [f"core {last['cpu']}" if last["cpu"] is not None else "", str(last["device"] or "")]
     title = (
         f"{_ALARMS[kind]} in the kernel log: {len(rows)}, the last {format_duration(age_ns)} ago"
@@ -64,6 +69,5 @@ def _finding(kind: str, rows: list[NamedRow], now_ns: int) -> Finding:
         level,
         title,
         facts,
-        "necroscope diagnose DIR explains it if a recorder ran then; if none did, keep one running:"
-        " necroscope record --dir DIR",
+        hint,
     )

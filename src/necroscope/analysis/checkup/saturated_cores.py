@@ -47,9 +47,8 @@ def _finding(rows: list[NamedRow], seen: Seen) -> Finding:
     share = sum(_held_share(row) for row in rows) / len(rows)
     length = "the last second" if len(rows) == 1 else f"the last {len(rows)} seconds"
     title = f"core {cpu} is held: {share:.0%} of {length} outside user mode, most of it {mode}"
-    hint = "record it: necroscope record --dir D --for 2m, then: necroscope diagnose D"
     level = Level.PROBLEM if len(rows) >= SECONDS else Level.NOTICE
-    return Finding(QUESTION, level, title, tuple(_who(cpu, seen)), hint)
+    return Finding(QUESTION, level, title, tuple(_who(cpu, seen)), seen.closer_look("2m"))
 
 
 def _who(cpu: int, seen: Seen) -> list[str]:

@@ -28,7 +28,7 @@ def examine(seen: Seen) -> list[Finding]:
         ]
     dead, live = _dead(row) or 0, number(row["visible"])
     is_leak = dead >= LEAKED_DEAD_CGROUPS and dead >= LEAKED_TIMES_THE_LIVING * live
-    return [_finding(dead, live)] if is_leak else []
+    return [_finding(dead, live, seen.closer_look("10m"))] if is_leak else []
 
 
 def held(seen: Seen) -> int | None:
@@ -53,7 +53,7 @@ def _dead(row: NamedRow) -> int | None:
     return tracked - visible if isinstance(tracked, int) and isinstance(visible, int) else None
 
 
-def _finding(dead: int, live: int) -> Finding:
+def _finding(dead: int, live: int, closer_look: str) -> Finding:
     walkers = (
         "reclaim, force_empty, and on kernels before 5.8 every read of a root memory statistic"
     )
@@ -63,10 +63,7 @@ def _finding(dead: int, live: int) -> Finding:
             f" all: {walkers}"
         ),
     )
-    hint = (
-        "who leaks them: necroscope record --dir D --for 10m, then: necroscope diagnose D; what a"
-        " walk costs: check --probe"
-    )
+    hint = f"who leaks them: {closer_look}; what a walk costs: necroscope check --probe"
     return Finding(
         QUESTION,
         Level.NOTICE,

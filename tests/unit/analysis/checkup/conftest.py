@@ -19,7 +19,7 @@ class Node:
         self.samples: list[Sampled] = []
         self.texts: list[str] = []
 
-    def add(self, table: str, **values: object) -> None:
+    def add(self, table: str, /, **values: object) -> None:
         row: Row = tuple(  # type: ignore[assignment]
             values.get(c.name, NOW_NS - S if c.name == "time" else None if c.nullable else 0)
             for c in TABLES[table].columns

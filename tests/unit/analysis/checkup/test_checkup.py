@@ -1,5 +1,7 @@
 """Each question of the check-up: what it finds, and what it leaves alone."""
 
+from dataclasses import replace
+
 from necroscope.analysis.checkup.checkup import COULD_NOT_TELL, PROBLEM, WELL, check_up
 from necroscope.analysis.checkup.finding import Finding, Level
 
@@ -95,7 +97,7 @@ def test_a_reset_of_this_hour_is_a_problem_and_an_older_one_a_notice(node) -> No
     assert found.level is Level.PROBLEM
     assert found.title == "network device resets in the kernel log: 2, the last 1 min ago"
     assert "eth0" in found.facts[0]
-    assert found.hint.startswith("necroscope diagnose DIR explains it if a recorder ran then")
+    assert found.hint.startswith("keep a recorder running")
 
 
 def test_a_line_that_the_kernel_did_not_write_is_no_reset(node) -> None:
@@ -276,6 +278,27 @@ def test_a_task_behind_a_lock_of_the_kernel_is_told(node) -> None:
     node.add("waits", kind="blocked", comm="jvm", policy="other", waited_ns=2 * S, **stacks)
     assert "lock of the kernel" in findings(node)["task-waits"].title
     assert check_up(node.seen()).exit_code == WELL
+
+
+def test_a_kernel_log_that_cannot_be_read_is_not_a_node_that_is_well(node) -> None:
+    node.add("gaps", table="log", cause="may not read /dev/kmsg (CAP_SYSLOG)")
+    checkup = check_up(node.seen())
+    assert checkup.exit_code == COULD_NOT_TELL
+    found = next(one for one in checkup.findings if one.question == "not-read")
+    assert found.facts == ("may not read /dev/kmsg (CAP_SYSLOG)",)
+
+
+def test_a_source_that_came_back_is_not_missing(node) -> None:
+    node.add("gaps", table="log", cause="late")
+    node.add("log", message="hello")
+    assert "not-read" not in findings(node)
+
+
+def test_a_finding_points_to_the_recorder_that_runs(node) -> None:
+    node.cores(0, 5, system=1.0)
+    seen = replace(node.seen(), recording="/data/rec")
+    held = next(one for one in check_up(seen).findings if one.question == "saturated-core")
+    assert held.hint == "a recorder runs: necroscope diagnose /data/rec"
 
 
 def test_connections_dropped_in_the_second_of_the_look_are_a_problem(node) -> None:

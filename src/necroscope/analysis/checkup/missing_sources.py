@@ -1,0 +1,34 @@
+"""What could this look not read? A question without its source has no answer, least of all "well".
+
+What only makes an answer finer (softirq delay, stacks, waits, the cgroup ledger) has a fallback and
+is not asked for here: a user without rights gets the check-up that their rights allow.
+"""
+
+from typing import Final
+
+from necroscope.analysis.checkup.finding import Finding, Level, Seen
+
+QUESTION: Final = "not-read"
+# The table that answers, and what nobody can know without it.
+_NEEDED: Final = {
+    "cores": "whether a core is held",
+    "log": "whether the kernel logged a reset, a lockup or a stall",
+    "units": "whether a unit crash-loops",
+    "containers": "whether a container crash-loops",
+    "cgroups": "how many cgroups are dead",
+    "interrupts": "whether interrupts collide on a core",
+}
+
+
+def examine(seen: Seen) -> list[Finding]:
+    causes = {
+        str(row["table"]): str(row["cause"])
+        for row in seen.rows("gaps")
+        if row["table"] in _NEEDED and row["cpu"] is None
+    }
+    # A source that failed and came back has rows after all.
+    lacking = {table: cause for table, cause in causes.items() if not seen.rows(table)}
+    return [
+        Finding(QUESTION, Level.UNKNOWN, f"cannot say {_NEEDED[table]}", (cause,))
+        for table, cause in lacking.items()
+    ]
