@@ -12,32 +12,35 @@ from typing import Final
 
 import click
 
-from necroscope import __version__
 from necroscope.analysis.engine import Progress, diagnose
-from necroscope.analysis.gap_notes import gap_notes
 from necroscope.analysis.report import Report
 from necroscope.analysis.victim import victim_report
 from necroscope.cli.diagnose_watch import watch as watch_recording
+from necroscope.cli.flame_question import WindowWords
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
+from necroscope.cli.page_file import page_file
 from necroscope.cli.recording_place import recording_argument
-from necroscope.cli.view import page_report
 from necroscope.errors import PermissionMissing, UsageError
-from necroscope.model.span import Span
-from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
+from necroscope.model.span import Extent, Span
+from necroscope.model.units import (
+    NS_PER_S,
+    format_duration,
+    format_moment,
+    format_share,
+    parse_moment_ns,
+)
 from necroscope.segment.lock import is_recorded
+from necroscope.store.busiest import busiest_stretch
 from necroscope.store.query import Store
 from necroscope.verdicts.reading import read_report
 from necroscope.views.flame.heading import literal_line
 from necroscope.views.report_text import report_to_text
 from necroscope.views.victim_text import victim_to_text
-from necroscope.views.web.export import Export, check_built, describe, exported_page
+from necroscope.views.web.export import check_built
 
 _SILENT_S: Final = 2.0
 _BAR_CELLS: Final = 30
-_BEFORE_NS: Final = 60 * NS_PER_S
-_AFTER_NS: Final = 20 * NS_PER_S
-_MOST_GAP_NOTES: Final = 12
 _VICTIM_NS: Final = 30 * NS_PER_S
 
 
@@ -49,6 +52,8 @@ _VICTIM_NS: Final = 30 * NS_PER_S
     metavar="T",
     help="ask about a moment: ISO 8601, or -5m before the end of the recording",
 )
+@click.option("--from", "start", metavar="T", help="only what happened since then")
+@click.option("--to", "end", metavar="T", help="only what happened before then")
 @click.option(
     "--cpu",
     "core",
@@ -59,7 +64,7 @@ _VICTIM_NS: Final = 30 * NS_PER_S
 @click.option(
     "--victim",
     metavar="NAME|PID",
-    help="why was this program late? its waits, and who was in the way; with --at: around it",
+    help="why was this program late? its waits, and who was in the way",
 )
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
 @click.option(
@@ -76,6 +81,8 @@ _VICTIM_NS: Final = 30 * NS_PER_S
 def command(
     source: Path,
     at_text: str | None,
+    start: str | None,
+    end: str | None,
     core: int | None,
     victim: str | None,
     as_json: bool,
@@ -93,17 +100,13 @@ def command(
     Examples:
       necroscope diagnose /var/lib/necroscope
       necroscope diagnose D --at 2026-04-15T10:30:07 --cpu 39
-      necroscope diagnose D --victim raylet --at 2026-04-15T10:30:30
+      necroscope diagnose D --victim raylet --from 10:30 --to 10:31
       necroscope diagnose D --html incident.html
       necroscope diagnose D --json | jq '.incidents[].verdict.cause'
       necroscope diagnose /var/lib/necroscope --watch
     """
-    if watch and (at_text or as_json or page or victim or core is not None):
-        raise UsageError(
-            "--watch prints what comes, as text", "omit --at, --cpu, --victim, --json and --html"
-        )
-    if victim and (page or core is not None):
-        raise UsageError("--victim answers for one program", "omit --cpu and --html")
+    words = WindowWords(start, end, at_text)
+    _check_question(words, core, victim, page, as_json=as_json, watch=watch)
     _check_access(source)
     if page is not None:
         check_built()
@@ -113,54 +116,87 @@ def command(
             watch_recording(store.catalog.directory, _width(), click.echo)
             return
         if victim:
-            click.echo(_victim(store, victim, at_text, as_json=as_json))
+            click.echo(_victim(store, victim, words, as_json=as_json))
             return
-        report = _report(store, at_text, _core(core, store), again=again)
-        click.echo(_answer(report, as_json=as_json))
+        report = _report(store, words, _core(core, store), again=again)
+        click.echo(_answer(store, source, report, as_json=as_json))
         if page is not None:
             with output_file(page) as out:
-                out.write(_page(store, report).encode())
+                out.write(page_file(store, report))
     for note in [*notes, *(["nothing records here now: this is all there is"] if watch else [])]:
         click.echo(f"note: {literal_line(note)}", err=True)
 
 
-def _answer(report: Report, *, as_json: bool) -> str:
+def _answer(store: Store, source: Path, report: Report, *, as_json: bool) -> str:
     """JSON is ASCII only: names from the machine cannot steer the terminal that prints it."""
-    return json.dumps(report.as_json()) if as_json else report_to_text(report, _width())
+    if as_json:
+        return json.dumps(report.as_json())
+    text = report_to_text(report, _width())
+    return text if report.incidents else f"{text}\n{_where_to_look(store, source)}"
 
 
-def _report(store: Store, at_text: str | None, core: int | None, *, again: bool) -> Report:
-    """A moment is always judged when it is asked about."""
-    at_ns = _moment(at_text, store.span()) if at_text else None
+def _check_question(
+    words: WindowWords,
+    core: int | None,
+    victim: str | None,
+    page: Path | None,
+    *,
+    as_json: bool,
+    watch: bool,
+) -> None:
+    if watch and (words != WindowWords() or as_json or page or victim or core is not None):
+        raise UsageError(
+            "--watch prints what comes, as text",
+            "omit --at, --from, --to, --cpu, --victim, --json and --html",
+        )
+    if victim and (page or core is not None):
+        raise UsageError("--victim answers for one program", "omit --cpu and --html")
+
+
+def _report(store: Store, words: WindowWords, core: int | None, *, again: bool) -> Report:
+    """A moment or a stretch is always judged when it is asked about."""
+    at_ns = _moment(words.at, store.span()) if words.at else None
+    span = _stretch(words, store.span())
     with _progress() as progress:
-        if at_ns is None and not again:
+        if at_ns is None and span is None and not again:
             return read_report(store, progress=progress, core=core)
-        return diagnose(store, at_ns, progress=progress, core=core)
+        return diagnose(store, at_ns, span, progress=progress, core=core)
 
 
-def _victim(store: Store, name: str, at_text: str | None, *, as_json: bool) -> str:
+def _stretch(words: WindowWords, span: Extent) -> Span | None:
+    """That of --from and --to; a part that is not in the recording is said."""
+    if not (words.start or words.end):
+        return None
+    windows = words.within(span)
+    for note in windows.outside(span):
+        click.echo(f"note: {note}", err=True)
+    return windows.window
+
+
+def _where_to_look(store: Store, source: Path) -> str:
+    """No incident is an answer; the reader who knows better needs the next command."""
+    if not store.info().tables.get("cores"):
+        return "How the cores spent their time was not recorded."
+    found = busiest_stretch(store)
+    if found is None:
+        return "Every core was mostly idle."
+    middle = format_moment((found.from_ns + found.to_ns) // 2)
+    length = format_duration(found.to_ns - found.from_ns)
+    return (
+        f"The busiest stretch: core {found.cpu}, up to {format_share(found.share)} {found.mode},"
+        f" {length} around {middle}. To look at it:\n"
+        f"  necroscope diagnose {source} --at {middle} --cpu {found.cpu}"
+    )
+
+
+def _victim(store: Store, name: str, words: WindowWords, *, as_json: bool) -> str:
     first_ns, last_ns = store.span()
-    span = Span(first_ns, last_ns + 1)
-    if at_text is not None:
-        at_ns = _moment(at_text, store.span())
+    span = _stretch(words, store.span()) or Span(first_ns, last_ns + 1)
+    if words.at is not None:
+        at_ns = _moment(words.at, store.span())
         span = Span(max(first_ns, at_ns - _VICTIM_NS), min(last_ns + 1, at_ns + _VICTIM_NS))
     report = victim_report(store, name, span)
     return json.dumps(report.as_json()) if as_json else victim_to_text(report)
-
-
-def _page(store: Store, report: Report) -> str:
-    """The time machine over all incidents, which opens at the worst."""
-    first_ns, last_ns = store.span()
-    windows = [
-        Span(max(first_ns, each.from_ns - _BEFORE_NS), min(last_ns + 1, each.to_ns + _AFTER_NS))
-        for each in report.incidents
-    ]
-    view = Span(first_ns, last_ns + 1)
-    if windows:
-        view = Span(min(start for start, _ in windows), max(end for _, end in windows))
-    answer = page_report(report) | {"failed": [], "is_complete": True, "progress": 1.0}
-    answer["notes"] = [*report.notes, *gap_notes(report.gaps)[:_MOST_GAP_NOTES]]
-    return exported_page(store, describe(store, __version__), Export(view, windows, "", answer))
 
 
 def _check_access(source: Path) -> None:

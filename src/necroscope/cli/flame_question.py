@@ -8,7 +8,13 @@ from typing import Final, TypeVar
 
 from necroscope.errors import UsageError
 from necroscope.model.span import Extent, Span
-from necroscope.model.units import NS_PER_S, format_moment, parse_duration_ns, parse_moment_ns
+from necroscope.model.units import (
+    NS_PER_S,
+    format_moment,
+    is_relative_moment,
+    parse_duration_ns,
+    parse_moment_ns,
+)
 from necroscope.stacks.differential import DifferentialTree, compare
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.store.flame import read_flame
@@ -33,6 +39,30 @@ class Windows:
 
     window: Span
     baseline: Span | None
+
+    def outside(self, span: Extent) -> list[str]:
+        """What of them the recording does not hold, in words; a window of which it holds nothing is
+        an error.
+        """
+        asked = {"the window": self.window, "the baseline": self.baseline}
+        return [
+            text
+            for what, one in asked.items()
+            if one is not None and (text := _outside(what, one, span))
+        ]
+
+
+def _outside(what: str, asked: Span, span: Extent) -> str | None:
+    held = Span(max(asked.from_ns, span[0]), min(asked.to_ns, span[1] + 1))
+    if held.length_ns <= 0:
+        raise UsageError(
+            f"{what} from {_span_text(asked)} is not in the recording",
+            f"it holds {_span_text(span)}, in UTC",
+        )
+    # A second at an edge is how people write the whole of a recording.
+    if asked.length_ns - held.length_ns < NS_PER_S:
+        return None
+    return f"of {what}, which is {asked.length} long, the recording holds {held.length}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +99,7 @@ class WindowWords:
         bound.
         """
         words = [self.start, self.end, self.at, *(self.baseline or "").split("..")]
-        if any(word and word.startswith("-") for word in words):
+        if any(word and is_relative_moment(word) for word in words):
             return None, None
         window: tuple[int | None, int | None] = self._around(0) or (
             _moment_ns(self.start, 0) if self.start else None,

@@ -11,9 +11,10 @@ import click
 
 from necroscope import __version__
 from necroscope.analysis.engine import diagnose
-from necroscope.analysis.report import Report
 from necroscope.cli.browser import opened_in_browser
 from necroscope.cli.opened_recording import opened_recording
+from necroscope.cli.output_file import output_file
+from necroscope.cli.page_file import page_file, page_report
 from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
@@ -23,6 +24,7 @@ from necroscope.store.query import Store
 from necroscope.store.samples import read_samples
 from necroscope.store.selection import Selection
 from necroscope.verdicts.reading import read_report
+from necroscope.views.web.export import check_built
 
 if TYPE_CHECKING:
     from necroscope.views.web.app import ServedRecording
@@ -47,7 +49,14 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
     help="address to listen on; anything but loopback is open to the network",
 )
 @click.option("--no-browser", is_flag=True, help="print the address, open nothing")
-def command(source: Path, port: int, host: str, no_browser: bool) -> None:
+@click.option(
+    "--export",
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="write the page around all incidents to this one file instead, and serve nothing",
+)
+def command(source: Path, port: int, host: str, no_browser: bool, file: Path | None) -> None:
     """The time machine: every core, event, flame graph and verdict of a recording on one page, from
     weeks to microseconds.
 
@@ -59,12 +68,19 @@ def command(source: Path, port: int, host: str, no_browser: bool) -> None:
       necroscope view /var/lib/necroscope
       necroscope view D --port 8080 --no-browser   then: ssh -L 8080:localhost:8080 node
       necroscope view perf.data
+      necroscope view D --export incident.html     one file that opens offline, to send or to keep
     """
+    if file is not None:
+        check_built()
     with opened_recording(source, None, None) as (store, notes):
         store.span()
         for note in notes:
             click.echo(f"note: {note}", err=True)
-        serve(store, host, port, opens_browser=not no_browser)
+        if file is None:
+            serve(store, host, port, opens_browser=not no_browser)
+            return
+        with output_file(file) as out:
+            out.write(page_file(store, read_report(store)))
 
 
 def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
@@ -133,14 +149,6 @@ def diagnosed(directory: Path, at_ns: int | None, span: Span | None) -> dict[str
     if at_ns is None and span is None:
         return page_report(read_report(store))
     return page_report(diagnose(store, at_ns, span))
-
-
-def page_report(report: Report) -> dict[str, Any]:
-    answer = report.as_json()
-    for item, incident in zip(answer["incidents"], report.incidents, strict=True):
-        item |= {"from_ns": str(incident.from_ns), "to_ns": str(incident.to_ns)}
-        item["verdict"]["title"] = incident.verdict.title
-    return answer
 
 
 def _speedscope(store: Store, from_ns: int, to_ns: int, selection: Selection) -> bytes:

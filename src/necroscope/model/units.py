@@ -1,7 +1,7 @@
 """Durations, sizes and moments as people write them, and as we print them."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from necroscope.errors import UsageError
@@ -36,6 +36,7 @@ _SIZE_BYTES: Final = {
 _DURATION_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 _LONGEST_NUMBER: Final = 100  # longer ones overflow a float
+_TIME_OF_DAY: Final = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?Z?")
 
 
 def parse_duration_ns(text: str) -> int:
@@ -59,17 +60,36 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_moment_ns(text: str, now_ns: int) -> int:
-    """ISO 8601 (UTC unless it says otherwise), or `-5m` before now, in nanoseconds UTC."""
+    """In nanoseconds UTC: ISO 8601 (UTC unless it says otherwise), `10:30` or `10:30:07` for the
+    last time the clock showed that before now, or `-5m` before now.
+    """
     if text.startswith("-"):
         return now_ns - parse_duration_ns(text[1:])
     try:
-        moment = datetime.fromisoformat(text)
+        time_of_day = _TIME_OF_DAY.fullmatch(text)
+        if time_of_day is not None:
+            return _last_time_of_day_ns(time_of_day, now_ns)
+        return datetime_ns(datetime.fromisoformat(text))
     except ValueError:
         raise UsageError(
             f"{text!r} is not a valid moment",
-            "write it with its date, as 2026-04-15T10:30:00Z, or as -5m",
+            "write it as 2026-04-15T10:30:00Z, as 10:30:07 (UTC), or as -5m",
         ) from None
-    return datetime_ns(moment)
+
+
+def is_relative_moment(text: str) -> bool:
+    """Whether a moment means something only next to the end of a recording."""
+    return text.startswith("-") or _TIME_OF_DAY.fullmatch(text) is not None
+
+
+def _last_time_of_day_ns(match: re.Match[str], now_ns: int) -> int:
+    hour, minute, second = (int(match[group] or 0) for group in (1, 2, 3))
+    day = datetime.fromtimestamp(now_ns // NS_PER_S, UTC)
+    moment = day.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    fraction_ns = round(float(match[4] or 0) * NS_PER_S)
+    if datetime_ns(moment) + fraction_ns > now_ns:
+        moment -= timedelta(days=1)
+    return datetime_ns(moment) + fraction_ns
 
 
 def datetime_ns(moment: datetime) -> int:

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from tests.drawn_recording import draw
+from tests.written_recording import WrittenSegment, new_recording
 
 from necroscope.cli.diagnose import command
 from necroscope.errors import CorruptData, PermissionMissing, RecordingError, UsageError
@@ -86,3 +88,46 @@ def test_a_directory_that_may_not_be_read_is_told_with_the_way_out(
     with pytest.raises(PermissionMissing) as error:
         CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
     assert "root" in error.value.hint
+
+
+def test_a_recording_without_incidents_names_its_busiest_stretch_and_the_next_command(
+    tmp_path: Path,
+) -> None:
+    recording = new_recording(tmp_path / "quiet")
+    WrittenSegment(recording, 0).ticks(0, 30, cpus=2, user=0.8).leave()
+    done = CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
+    assert done.stdout.startswith("no incident")
+    assert "The busiest stretch: core " in done.stdout
+    asked = done.stdout.strip().splitlines()[-1].split()[2:]
+    assert CliRunner().invoke(command, asked, catch_exceptions=False).exit_code == 0
+
+
+def test_a_recording_of_idle_cores_says_so(tmp_path: Path) -> None:
+    recording = new_recording(tmp_path / "idle")
+    WrittenSegment(recording, 0).ticks(0, 30, cpus=2, user=0.01).leave()
+    done = CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
+    assert "Every core was mostly idle." in done.stdout
+
+
+def test_a_stretch_has_only_what_happened_in_it(recording: Path) -> None:
+    def answer(*words: str) -> dict[str, Any]:
+        done = CliRunner().invoke(
+            command, [str(recording), "--json", *words], catch_exceptions=False
+        )
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    held = answer("--from", "-20s", "--to", "-1s")
+    assert [one["core"] for one in held["incidents"]] == [1]
+    before = answer("--from", "08:53:20", "--to", "08:53:24.1")
+    assert (before["from"][11:19], before["to"][11:19]) == ("08:53:20", "08:53:24")
+    assert before["incidents"] == []
+
+
+def test_a_stretch_of_which_nothing_was_recorded_is_an_error_with_the_span(
+    recording: Path,
+) -> None:
+    words = ["--from", "2020-01-01", "--to", "2020-01-02", "--victim", "sh"]
+    with pytest.raises(UsageError, match="is not in the recording") as error:
+        CliRunner().invoke(command, [str(recording), *words], catch_exceptions=False)
+    assert "it holds 2025-10-09" in error.value.hint

@@ -92,3 +92,21 @@ def test_of_a_capture_only_what_will_be_asked_for_is_imported():
 def test_times_before_the_end_need_all_of_a_capture():
     assert WindowWords("-5s").reach() == (None, None)
     assert WindowWords(at="2026-09-21T14:14:00Z", baseline="-60s..-30s").reach() == (None, None)
+
+
+def test_a_baseline_that_the_recording_holds_in_part_is_said_so():
+    windows = WindowWords("-5s", baseline="2026-09-21T14:08:20Z..2026-09-21T14:14:20Z").within(SPAN)
+    (said,) = windows.outside(SPAN)
+    assert said == "of the baseline, which is 6 min long, the recording holds 1 min"
+
+
+def test_a_baseline_outside_of_the_recording_is_an_error_with_its_span():
+    windows = WindowWords("-5s", baseline="2026-09-20T14:00:00Z..2026-09-20T14:10:00Z").within(SPAN)
+    with pytest.raises(UsageError, match=r"the baseline .* is not in the recording") as error:
+        windows.outside(SPAN)
+    assert "2026-09-21T14:13:20" in error.value.hint
+
+
+def test_a_time_of_day_is_of_the_recordings_day():
+    assert WindowWords("14:14", "14:15").within(SPAN).window == (at(40), at(100))
+    assert WindowWords("14:14").reach() == (None, None)

@@ -81,7 +81,7 @@ def test_a_moment_before_now_is_written_with_a_minus() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-", "-5", "yesterday", "2026-13-01", "10:30", "2026-04-15T10:30:60Z"]
+    "text", ["", "-", "-5", "yesterday", "2026-13-01", "24:30", "10:61", "2026-04-15T10:30:60Z"]
 )
 def test_what_is_no_moment_is_a_usage_error_with_a_hint(text: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -89,10 +89,11 @@ def test_what_is_no_moment_is_a_usage_error_with_a_hint(text: str) -> None:
     assert caught.value.hint
 
 
-def test_a_time_of_day_alone_is_answered_with_what_is_missing() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_moment_ns("05:26:55", NOW_NS)
-    assert "with its date" in caught.value.hint
+def test_a_time_of_day_is_the_last_one_before_the_end_of_the_recording() -> None:
+    assert parse_moment_ns("10:29", NOW_NS) == NOW_NS - 60 * NS_PER_S
+    assert parse_moment_ns("10:29:59.5", NOW_NS) == NOW_NS - 500 * NS_PER_MS
+    assert parse_moment_ns("10:30:00Z", NOW_NS) == NOW_NS
+    assert parse_moment_ns("10:31", NOW_NS) == NOW_NS - 86_340 * NS_PER_S
 
 
 @pytest.mark.parametrize(
