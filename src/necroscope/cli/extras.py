@@ -11,13 +11,15 @@ from necroscope.errors import UsageError
 EXTRAS: Final = {
     "duckdb": ("fleet", "ray"),
     "fastapi": ("view", "fleet"),
+    "anyio": ("mcp",),
     "h11": ("fleet",),
+    "mcp": ("mcp",),
     "opentelemetry": ("otlp",),
     "pydantic": ("view", "fleet"),
     "ray": ("ray",),
     "rich": ("top",),
     "textual": ("top",),
-    "uvicorn": ("view", "fleet"),
+    "uvicorn": ("view", "fleet", "mcp"),
 }
 
 

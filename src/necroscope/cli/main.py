@@ -33,6 +33,7 @@ _COMMANDS: Final = {
     "flame": "a window as a flame graph, heat map, table, or another viewer's format",
     "fleet": "many nodes: collect, and find which difference between them predicts the failures",
     "metrics": "a recording as Prometheus metrics, for a scraper on this node",
+    "mcp": "answer assistants: incidents, verdicts and rows by the Model Context Protocol",
     "notify": "tell a webhook and Kubernetes of new incidents",
     "lab": "provoke real incidents on this machine, and score the verdicts on them",
     "stakeout": "run a job again and again under the recorder until an event is caught or it fails",

@@ -89,7 +89,7 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
 
     from necroscope.views.web.app import make_app  # noqa: PLC0415
 
-    listener = _listener(host, port)
+    listener = listener_on(host, port)
     token, once = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     address = address_of(host, listener.getsockname()[1])
     click.echo(f"the time machine is at {address}?token={token}\nCtrl-C ends it")
@@ -129,7 +129,7 @@ def recording_of(store: Store) -> "ServedRecording":
     return ServedRecording(store, __version__, diagnosed, _speedscope)
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def listener_on(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -48,8 +48,10 @@ class Guard:
         token: str,
         hosts: frozenset[str],
         once: str | None = None,
+        printed_by: str = "necroscope view",
     ) -> None:
         self._application = application
+        self._way_out = f"use the whole address and token that `{printed_by}` printed"
         self._token = token
         self._hosts = hosts
         self._once = once
@@ -75,7 +77,7 @@ class Guard:
             return (
                 421,
                 f"this server is not {_name(host)[:80]!r}",
-                "open the address that `necroscope view` printed",
+                self._way_out,
             )
         origin = headers.get(b"origin")
         if origin is not None and urlsplit(origin).netloc != host:
@@ -85,7 +87,7 @@ class Guard:
             return (
                 401,
                 "the token is missing",
-                "open the whole address that `necroscope view` printed",
+                self._way_out,
             )
         return None
 
@@ -103,7 +105,7 @@ class Guard:
         alone, and a redirect would still count as coming from the file.
         """
         if self._once is None or not hmac.compare_digest(given.encode(), self._once.encode()):
-            hint = "open the whole address that `necroscope view` printed"
+            hint = self._way_out
             await _answer(send, 401, "this link was used before, or is wrong", hint)
             return
         self._once = None
@@ -125,7 +127,7 @@ class Guard:
                 send,
                 401,
                 "the token is wrong",
-                "open the whole address that `necroscope view` printed",
+                self._way_out,
             )
             return
         rest = {
