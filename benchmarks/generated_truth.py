@@ -6,8 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.fleet.cohorts.columns import FactMatrix, matrix_of
+from necroscope.fleet.cohorts.fact_rules import Predicate
+from necroscope.fleet.cohorts.mechanism import Link, Origins, link_of
 
 UNIT = ("unit_outcome", "ecs-agent.service")
+_FOLLOWING = ("config_file", "unit_file", "package", "container")
+# What a verdict names where it is wrong.
+_ELSEWHERE = [("process", "python"), ("unit", "kubelet.service"), ("cgroup", "/system.slice")]
 
 
 def generated_truth(
@@ -32,7 +37,8 @@ def generated_truth(
         UNIT: ["crash-loop" if each else "never-started" for each in has_unit],
     }
     for number in range(exact):
-        columns["config_file", f"/etc/follows-{number}"] = ["1" if each else "2" for each in in_a]
+        kind = _FOLLOWING[number % len(_FOLLOWING)]
+        columns[kind, f"follows-{number}"] = ["1" if each else "2" for each in in_a]
     for number in range(near):
         follows = in_a ^ (rng.random(nodes) < 0.02)
         columns["package", f"nearly-{number}"] = ["1" if each else "2" for each in follows]
@@ -43,3 +49,33 @@ def generated_truth(
         ]
     affected = rng.random(nodes) < np.where(has_unit, 0.25, 0.01)
     return matrix_of([f"gpu-{number:03d}" for number in range(nodes)], columns), affected
+
+
+def generated_origins(
+    rng: np.random.Generator,
+    matrix: FactMatrix,
+    affected: NDArray[np.bool_],
+    *,
+    told: float = 0.85,
+    right: float = 0.9,
+    shuffled: str | None = None,
+) -> Origins:
+    """Verdicts of affected nodes: the container that leaks and the unit that makes it, or something
+    else. Shuffled they are of other nodes, or name any fact.
+    """
+    row = matrix.pair[matrix.facts.index(UNIT)]
+    has_unit = np.array([matrix.values[pair] == "crash-loop" for pair in row])
+    others = [
+        link
+        for kind, name in matrix.facts
+        if (link := link_of(Predicate(kind, name, None))) and kind in (*_FOLLOWING, "unit_outcome")
+    ] + _ELSEWHERE
+    chains: dict[int, list[Link]] = {}
+    for node in np.flatnonzero(affected & (rng.random(len(affected)) < told)).tolist():
+        is_right = has_unit[node] and rng.random() < right and shuffled != "names"
+        wrong = others[rng.integers(len(others))]
+        chains[node] = [("container", "ecs-agent"), ("unit", UNIT[1])] if is_right else [wrong]
+    if shuffled == "nodes":
+        places = rng.choice(len(affected), len(chains), replace=False)
+        chains = dict(zip(places.tolist(), chains.values(), strict=True))
+    return Origins.of(len(affected), chains)

@@ -96,7 +96,13 @@ class DrawnLake:
         )
 
     def incident(
-        self, node: str, identity: str, cause: str, day: float, analysed_ns: int = 1
+        self,
+        node: str,
+        identity: str,
+        cause: str,
+        day: float,
+        analysed_ns: int = 1,
+        **others: Any,
     ) -> None:
         columns: dict[str, Any] = {
             "end": moment(day) + 10**9, "id": identity, "core": 3, "mode": "system", "cause": cause, "confidence": 0.9,
@@ -104,7 +110,10 @@ class DrawnLake:
             "events": '["nic_reset"]',
             "report": '{"id": "x"}', "analysed_by": "1.0", "analysed_ns": analysed_ns,
         }  # fmt: skip
-        self.add("incidents", node, moment(day), **columns)
+        self.add("incidents", node, moment(day), **{**columns, **others})
+
+    def gauge(self, node: str, name: str, value: float, day: float) -> None:
+        self.add("gauges", node, moment(day), name=name, value=value)
 
     def write(self, writer: str = "w1") -> Lake:
         for table, rows in self._rows.items():

@@ -55,14 +55,20 @@ class Culprit:
 class Origin:
     """The object to act on, which is often not the culprit.
 
-    `kind` is unit, container, cgroup, process, setting, device, directory, kernel or host.
+    `kind` is unit, container, cgroup, process, setting, device, directory, kernel or host. `chain`
+    is what leads to it, as kind and name, the nearest first: the unit that makes a container, its
+    package, the image.
     """
 
     kind: str
     name: str
+    chain: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "name": self.name}
+        found: dict[str, Any] = {"kind": self.kind, "name": self.name}
+        if self.chain:
+            found["chain"] = [{"kind": kind, "name": name} for kind, name in self.chain]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

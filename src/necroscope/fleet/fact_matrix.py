@@ -14,7 +14,7 @@ none; second 0 is that in which the node was first met, when most facts are writ
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -22,21 +22,19 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
+from necroscope.fleet.coded_texts import JoinedTexts, Numbered, Numbers, indices, is_same
 from necroscope.fleet.cohorts.columns import Fact, FactMatrix
 from necroscope.fleet.lake import Lake
 from necroscope.model.units import NS_PER_S
 
 NodeKey = tuple[str, str]
-Numbers = NDArray[np.int64]
 _TEXTS: Final = ("cluster", "node", "kind", "name", "value")
-_BATCH_ROWS: Final = 1 << 14
-_NEW: Final = -2
+_BATCH_ROWS: Final = 1 << 15
 _LEAST_FACTS: Final = 256
 _LAST_SECOND: Final = (1 << 32) - 1
 _TURNED: Final = 64
-# That may be numbered ahead. There are few kinds and thousands of names, unless a node makes up
-# both.
-_MOST_PAIRS: Final = 1 << 22
+# Rows that a node must have on average for it to be worth looking at it by itself.
+_LEAST_RUN: Final = 64
 
 
 def read_fact_matrix(
@@ -110,64 +108,6 @@ def _batches(lake: Lake, to_ns: int, clusters: Iterable[str] | None) -> Iterator
         yield from scan.to_batches()
 
 
-class _Numbered:
-    """Numbers for what is met, in the order in which it is met."""
-
-    def __init__(self, met: Iterable[Any] = ()) -> None:
-        self.numbers: dict[Any, int] = {each: number for number, each in enumerate(met)}
-
-    def of(self, found: Iterable[Any]) -> Numbers:
-        numbers = self.numbers
-        return np.fromiter((numbers.setdefault(each, len(numbers)) for each in found), np.int64)
-
-
-class _Joined:
-    """Numbers of pairs of texts. Each pair is numbered once for the dictionaries it comes with,
-    which many batches share.
-    """
-
-    def __init__(
-        self, number: Callable[[list[Any]], Numbers], *, are_all_there: bool = False
-    ) -> None:
-        """`are_all_there`: every first text goes with every second one, so that all are numbered at
-        once.
-        """
-        self._number = number
-        self._are_all_there = are_all_there
-        self._texts: tuple[pa.Array, pa.Array] | None = None
-        self._number_of = np.zeros(0, np.int64)
-
-    def of(self, first: pa.DictionaryArray, second: pa.DictionaryArray) -> Numbers:
-        texts = first.dictionary, second.dictionary
-        width = len(texts[1])
-        code = _indices(second)
-        if len(texts[0]) > 1:
-            code += _indices(first) * width
-        if len(texts[0]) * width > _MOST_PAIRS:
-            pairs, place = np.unique(code, return_inverse=True)
-            return self._number(_keys(texts, pairs))[place]
-        if self._texts is None or not all(map(_is_same, texts, self._texts)):
-            self._texts = texts
-            self._number_of = np.full(len(texts[0]) * width, _NEW, np.int64)
-            if self._are_all_there:
-                self._number_of[:] = self._number(
-                    list(product(texts[0].to_pylist(), texts[1].to_pylist()))
-                )
-        found = self._number_of[code]
-        if found.min(initial=0) == _NEW:
-            new = np.flatnonzero(np.bincount(code[found == _NEW]))
-            self._number_of[new] = self._number(_keys(texts, new))
-            found = self._number_of[code]
-        return found
-
-
-def _keys(texts: tuple[pa.Array, pa.Array], pairs: Numbers) -> list[Any]:
-    width = len(texts[1])
-    return [
-        (texts[0][each // width].as_py(), texts[1][each % width].as_py()) for each in pairs.tolist()
-    ]
-
-
 class _Scatter:
     """Rows in any order; `matrix` is what they come to."""
 
@@ -177,15 +117,15 @@ class _Scatter:
         self._nodes = nodes
         self._moments = moments
         self._is_wanted = is_wanted
-        self._earliest_ns = int(moments.min()) if len(moments) else 0
         self._node_of = {key: number for number, key in enumerate(nodes)}
-        self._facts, self._values = _Numbered(), _Numbered([None])
+        self._facts, self._values = Numbered(), Numbered([None])
         self._joined_nodes, self._joined_facts = (
-            _Joined(self._number_nodes, are_all_there=True),
-            _Joined(self._number_facts),
+            JoinedTexts(self._number_nodes, are_all_there=True),
+            JoinedTexts(self._number_facts),
         )
         self._texts: pa.Array | None = None
-        self._text_numbers = np.zeros(0, np.int64)
+        self._text_numbers = np.zeros(0, np.int32)
+        self._run_facts = _RunFacts(self._joined_facts)
         # One row of cells per node, as the files have it: the number of a fact's value, and the
         # second of its row. Most facts are written once, when a node is first met: that moment is
         # kept for the node, and is 0 in the cell. Within a second the row that is read later
@@ -196,17 +136,49 @@ class _Scatter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         columns = {name: batch.column(name) for name in batch.schema.names}
+        time_ns, value = columns["time"].to_numpy(), indices(columns["value"])
+        self._number_values(columns["value"].dictionary)
+        starts = None if self._is_wanted else _starts_of_runs(columns, time_ns)
+        if starts is None or columns["value"].null_count:
+            self._put_rows(columns, time_ns, self._text_numbers[value])
+            return
+        self._run_facts.turn_to(columns["kind"], columns["name"])
+        nodes = self._joined_nodes.of(columns["cluster"], columns["node"], starts).tolist()
+        bounds = pairwise([*starts.tolist(), len(time_ns)])
+        for node, (start, end) in zip(nodes, bounds, strict=True):
+            if node >= 0:
+                last = end
+                if time_ns[end - 1] > self._moments[node]:
+                    within = np.searchsorted(time_ns[start:end], self._moments[node], side="right")
+                    last = start + int(within)
+                self._put_run(node, value[start:last], time_ns[start:last], start)
+
+    def _put_run(self, node: int, value: NDArray[Any], time_ns: Numbers, start: int) -> None:
+        """Rows of one node, in order. Most nodes tell all of their facts once, at one moment."""
+        if not len(value):
+            return
+        fact = self._run_facts.of(start, start + len(value))
+        self._grow(len(self._facts.numbers))
+        row, is_fresh = self._value_of_cell[node], not self._first_ns[node]
+        if is_fresh:
+            self._first_ns[node] = time_ns[0]
+        is_at_once = time_ns[0] == time_ns[-1] == self._first_ns[node]
+        if is_at_once and (is_fresh or not row[fact].any()):
+            row[fact] = self._text_numbers.take(value, mode="wrap")
+            return
+        facts = np.arange(fact.start, fact.stop) if isinstance(fact, slice) else fact
+        self._put(np.full(len(value), node), facts, self._text_numbers[value], time_ns)
+
+    def _put_rows(
+        self, columns: dict[str, pa.Array], time_ns: Numbers, value: NDArray[np.int32]
+    ) -> None:
+        """Rows of any nodes in any order."""
         node = self._joined_nodes.of(columns["cluster"], columns["node"])
         fact = self._joined_facts.of(columns["kind"], columns["name"])
-        time_ns = columns["time"].to_numpy()
-        value = self._value(columns["value"])
-        if self._is_wanted or node.min(initial=0) < 0 or time_ns.max(initial=0) > self._earliest_ns:
-            rows = np.flatnonzero((node >= 0) & (fact >= 0) & (time_ns <= self._moments[node]))
-            node, fact, value, time_ns = node[rows], fact[rows], value[rows], time_ns[rows]
-        if _is_unordered(node, time_ns):
-            order = np.argsort(time_ns, kind="stable")
-            node, fact, value, time_ns = node[order], fact[order], value[order], time_ns[order]
-        self._put(node, fact, value, time_ns)
+        self._grow(len(self._facts.numbers))
+        rows = np.flatnonzero((node >= 0) & (fact >= 0) & (time_ns <= self._moments[node]))
+        rows = rows[np.argsort(time_ns[rows], kind="stable")]
+        self._put(node[rows], fact[rows], value[rows], time_ns[rows])
 
     def matrix(self) -> FactMatrix:
         """Values of a fact are numbered anew, in place, those of one fact side by side."""
@@ -228,9 +200,10 @@ class _Scatter:
             node_names(self._nodes), facts, pair, np.array(fact_of_pair, np.int32), values
         )
 
-    def _put(self, node: Numbers, fact: Numbers, value: Numbers, time_ns: Numbers) -> None:
+    def _put(
+        self, node: Numbers, fact: Numbers, value: NDArray[np.int32], time_ns: Numbers
+    ) -> None:
         """What is newer than what the cell holds; of rows for one cell the last stays."""
-        self._grow(len(self._facts.numbers))
         values, seconds = self._value_of_cell.reshape(-1), self._second_of_cell.reshape(-1)
         cell = node * self._value_of_cell.shape[1] + fact
         if self._is_first(node, time_ns) and value.all() and not values[cell].any():
@@ -261,12 +234,12 @@ class _Scatter:
             values[:, :room], seconds[:, :room] = self._value_of_cell, self._second_of_cell
             self._value_of_cell, self._second_of_cell = values, seconds
 
-    def _value(self, column: pa.DictionaryArray) -> Numbers:
-        if self._texts is None or not _is_same(column.dictionary, self._texts):
-            self._texts = column.dictionary
+    def _number_values(self, texts: pa.Array) -> None:
+        if self._texts is None or not is_same(texts, self._texts):
+            self._texts = texts
             # A place more, for rows without a value: the index -1 is the last.
-            self._text_numbers = np.append(self._values.of(column.dictionary.to_pylist()), 0)
-        return self._text_numbers[_indices(column)]
+            numbers = np.append(self._values.of(texts.to_pylist()), 0)
+            self._text_numbers = numbers.astype(np.int32)
 
     def _number_facts(self, keys: list[Fact]) -> Numbers:
         """-1 for one that nobody asked for."""
@@ -287,28 +260,50 @@ def _seconds(time_ns: Numbers) -> NDArray[np.uint32]:
     return np.clip(time_ns // NS_PER_S, 1, _LAST_SECOND).astype(np.uint32)
 
 
-def _is_unordered(node: Numbers, time_ns: Numbers) -> bool:
-    """Whether an older row of a node follows a newer one: files are sorted by node and time, but
-    for those of other writers.
+class _RunFacts:
+    """The facts that the rows of a node tell. The next node of a file mostly tells the same, in the
+    same order: that is compared, which is cheaper than numbering it again.
     """
-    steps = np.diff(node)
-    falls = np.diff(time_ns) < 0
-    # A node that comes again after another may be older there.
-    return bool(falls.any() and ((steps < 0).any() or (falls & (steps == 0)).any()))
+
+    def __init__(self, joined: JoinedTexts) -> None:
+        self._joined = joined
+        self._columns: tuple[pa.DictionaryArray, ...] = ()
+        self._codes: tuple[NDArray[Any], ...] = ()
+        self._known: tuple[tuple[NDArray[Any], ...], Numbers | slice] | None = None
+
+    def turn_to(self, *columns: pa.DictionaryArray) -> None:
+        """Kinds and names of the rows that `of` is asked about from now on."""
+        if not self._columns or not all(
+            is_same(one.dictionary, other.dictionary)
+            for one, other in zip(columns, self._columns, strict=True)
+        ):
+            self._known = None
+        self._columns, self._codes = columns, tuple(map(indices, columns))
+
+    def of(self, start: int, end: int) -> Numbers | slice:
+        """A slice where they are numbered one after the other, as those met first are."""
+        codes = tuple(each[start:end] for each in self._codes)
+        if self._known is not None and all(map(np.array_equal, codes, self._known[0])):
+            return self._known[1]
+        kind, name = self._columns
+        found = self._joined.of(kind, name, slice(start, end))
+        is_straight = bool((np.diff(found) == 1).all())
+        facts = slice(int(found[0]), int(found[-1]) + 1) if is_straight else found
+        self._known = codes, facts
+        return facts
 
 
-def _is_same(texts: pa.Array, others: pa.Array) -> bool:
-    """Batches of one row group share their dictionaries; looking at the memory is enough for
-    those.
+def _starts_of_runs(columns: dict[str, pa.Array], time_ns: Numbers) -> Numbers | None:
+    """Where the rows of each node begin; None if a node's rows are not in order, or few: files are
+    sorted by node and time, but for those of other writers.
     """
-    return texts is others or (
-        len(texts) == len(others)
-        and texts.offset == others.offset
-        and texts.buffers() == others.buffers()
-    )
-
-
-def _indices(column: pa.DictionaryArray) -> Numbers:
-    """-1 where there is none."""
-    indices = column.indices
-    return np.array((indices.fill_null(-1) if indices.null_count else indices).to_numpy(), np.int64)
+    is_new = np.zeros(max(len(time_ns) - 1, 0), np.bool_)
+    for name in ("cluster", "node"):
+        if len(columns[name].dictionary) > 1:
+            code = indices(columns[name])
+            is_new |= code[1:] != code[:-1]
+    starts = np.append(0, np.flatnonzero(is_new) + 1)
+    is_older = time_ns[1:] < time_ns[:-1]
+    if len(starts) * _LEAST_RUN > len(time_ns) or (is_older & ~is_new).any():
+        return None
+    return starts

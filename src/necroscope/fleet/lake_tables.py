@@ -16,6 +16,7 @@ _TYPES: Final = {
     "int32": pa.int32(),
     "int16": pa.int16(),
     "float": pa.float32(),
+    "float64": pa.float64(),
     "bool": pa.bool_(),
 }
 
@@ -54,13 +55,17 @@ LAKE_TABLES: Final[dict[str, pa.Schema]] = {
     # with path `(left out)`.
     "stack_minutes": _schema("comm text, cgroup text?, path text, samples int32, period_ns int64"),
     # The same incident may be there by push and by sweep: readers take the newest analysed_ns of
-    # (cluster, node, id).
+    # (cluster, node, id). `origin_chain`: what leads to the origin, as `[["unit", "x.service"],
+    # ...]`, the nearest first.
     "incidents": _schema(
         "end int64, id text, core int16?, mode text?, cause text, confidence float, title text?,"
         " summary text?, culprit_comm text?, culprit_cgroup text?, culprit_unit text?,"
-        " culprit_container text?, origin_kind text?, origin_name text?, events text?, report text,"
-        " bundle text?, analysed_by text, analysed_ns int64"
+        " culprit_container text?, origin_kind text?, origin_name text?, origin_chain text?, events"
+        " text?, report text, bundle text?, analysed_by text, analysed_ns int64"
     ),
+    # Numbers that grow or shrink, when they changed by some percent, and daily: `dead_cgroups`,
+    # `uptime_s`, ...
+    "gauges": _schema("name text, value float64"),
     "gaps": _schema("end int64, table text, cause text"),
     # One row a batch: who is alive, and what was observed. The collector fills clock_offset_ns: its
     # clock minus the node's.
@@ -76,7 +81,7 @@ GIVEN_BY_COLLECTOR: Final = frozenset({"cluster", "node"})
 # Differs when the same batch comes a second time, so it is no part of a row's identity.
 RECEIPT_COLUMNS: Final = {"pulses": ("clock_offset_ns",)}
 # JSON texts: parsed at the door and written anew, all in ASCII.
-JSON_COLUMNS: Final = {"incidents": ("events", "report")}
+JSON_COLUMNS: Final = {"incidents": ("events", "origin_chain", "report")}
 # In characters; longer texts are cut. All other texts are names.
 TEXT_LIMITS: Final = {
     "message": 4096,

@@ -282,6 +282,7 @@ _TYPES: Final[dict[str, set[type]]] = {
     "int32": {int},
     "int16": {int},
     "float": {int, float},
+    "double": {int, float},
     "string": {str},
     "bool": {bool},
 }
@@ -314,7 +315,7 @@ def _check_numbers(name: str, kind: pa.Field, values: list[Any]) -> None:
         raise BadBatch(
             f"{name} holds a number that is too large", f"its values are {kind.type}"
         ) from None
-    if kind.type == pa.float32() and not pc.all(pc.is_finite(numbers), min_count=0).as_py():
+    if pa.types.is_floating(kind.type) and not pc.all(pc.is_finite(numbers), min_count=0).as_py():
         raise BadBatch(f"{name} holds a number without end", "null where there is not a number")
 
 

@@ -40,7 +40,7 @@ def test_a_finished_recording_is_pushed_with_a_summary(recording: Path) -> None:
         0,
         0,
     )
-    assert summary["rows"] == {"core_minutes": 4, "pulses": 1}
+    assert summary["rows"] == {"core_minutes": 4, "gauges": 1, "pulses": 1}
     assert again[:2] == (0, "node-a: 0 rows, 0 batches and 0 bundles of evidence in 0 B\n")
     assert len(server.received) == 1
 

@@ -84,6 +84,7 @@ VALUES = {
     "string": st.text() | st.sampled_from(["", "\ud800", "\x00", "{}", "null"]),
     "bool": st.booleans(),
     "float": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(1 << 70), 1 << 70),
+    "double": st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(1 << 70), 1 << 70),
     **{
         f"int{bits}": st.integers(-(1 << bits), 1 << bits) | st.integers(0, 5)
         for bits in (16, 32, 64)

@@ -12,6 +12,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence
+from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.waits import lock_wait
 from necroscope.model.units import format_moment
 
@@ -48,6 +49,7 @@ def assess(case: Case) -> Assessment:
         is_confirmed=False,
         evidence=evidence,
         culprit=culprit,
+        origin=origin_of(culprit) if who else None,
         summary=f"{case.place} {how}{path} for {case.seconds:.1f} s{most}{case.beat}; {end}",
         fix=_look(case),
     )

@@ -2,11 +2,12 @@
 at all.
 
 A place is never named: if the leader is a place by another name, or if nodes that would tell the
-two apart are too few, the answer is `cannot separate`.
+two apart are too few, the nodes' own verdicts decide (see `mechanism`), and where they do not agree
+either the answer is `cannot separate`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,6 +17,12 @@ from numpy.typing import NDArray
 from necroscope.fleet.cohorts.candidates import PredictiveDifference, rank
 from necroscope.fleet.cohorts.columns import FactMatrix, Flags
 from necroscope.fleet.cohorts.fisher import log_factorials
+from necroscope.fleet.cohorts.mechanism import (
+    Mechanism,
+    Origins,
+    by_mechanism,
+    named_by_verdicts,
+)
 from necroscope.fleet.cohorts.stratified import FourfoldTable, chance_given, table_of
 
 # Things of a place that were not recorded (its power, its switches, its mirror), each as likely as
@@ -54,6 +61,12 @@ class Relation(StrEnum):
     PROXY = "proxy"
     INSEPARABLE = "inseparable"
     OF_ITS_OWN = "of its own"
+    UNNAMED = "no verdict names it"
+
+
+class DecidedBy(StrEnum):
+    COUNTS = "counts"
+    MECHANISM = "mechanism"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +130,7 @@ class Leader:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`leaders` begin with the first; `asked` differences were tested; `left_out` facts were not,
-    by reason.
+    by reason. `mechanism` is what the nodes' verdicts say of the first, if they name it.
     """
 
     doubt: Doubt | None
@@ -126,6 +139,8 @@ class Decision:
     affected: int
     asked: int
     left_out: dict[str, int]
+    decided_by: DecidedBy | None = None
+    mechanism: Mechanism | None = None
 
     @property
     def outcome(self) -> Separation:
@@ -136,7 +151,7 @@ class Decision:
         return self.leaders[0] if self.leaders else None
 
 
-def decide(matrix: FactMatrix, affected: Flags) -> Decision:
+def decide(matrix: FactMatrix, affected: Flags, origins: Origins | None = None) -> Decision:
     failed, nodes = int(affected.sum()), len(matrix.nodes)
     if failed in (0, nodes):
         return Decision(Doubt.EVERYBODY if failed else Doubt.NOBODY, (), nodes, failed, 0, {})
@@ -153,7 +168,43 @@ def decide(matrix: FactMatrix, affected: Flags) -> Decision:
         if doubt is Doubt.CHANCE
         else [each for each in leaders if _is_told(each)]
     )
-    return Decision(doubt, tuple(told), nodes, failed, ranking.asked, ranking.left_out)
+    decision = Decision(doubt, tuple(told), nodes, failed, ranking.asked, ranking.left_out)
+    return _with_verdicts(decision, matrix.nodes, affected, origins)
+
+
+def _with_verdicts(
+    decision: Decision, names: list[str], affected: Flags, origins: Origins | None
+) -> Decision:
+    """Counts that decide are left alone. Where they cannot, what the verdicts name comes first."""
+    leaders = decision.leaders
+    if decision.doubt is None:
+        first = leaders[0].candidate
+        mechanism = None if origins is None else named_by_verdicts(first, affected, origins)
+        return replace(decision, decided_by=DecidedBy.COUNTS, mechanism=mechanism)
+    if decision.doubt not in (Doubt.PLACE, Doubt.RIVALS) or origins is None:
+        return decision
+    rivals = [
+        each.candidate
+        for each in leaders
+        if each.relation in (Relation.FIRST, Relation.INSEPARABLE, Relation.SAME_SUBJECT)
+    ]
+    found = by_mechanism(rivals, affected, origins)
+    if found is None:
+        return decision
+    chosen, same_nodes, mechanism = found
+    others = [each.candidate for each in leaders if each.candidate.has is not chosen.has]
+    ordered = [chosen, *([same_nodes] if same_nodes else []), *others]
+    judged = [
+        replace(each, relation=Relation.UNNAMED) if each.relation is Relation.INSEPARABLE else each
+        for each in _leaders(chosen, ordered, names, affected)
+    ]
+    return replace(
+        decision,
+        doubt=None,
+        leaders=tuple(judged),
+        decided_by=DecidedBy.MECHANISM,
+        mechanism=mechanism,
+    )
 
 
 def _doubt(first: PredictiveDifference, leaders: Sequence[Leader]) -> Doubt | None:

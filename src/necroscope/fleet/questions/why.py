@@ -7,7 +7,7 @@ so that a change that all got in between favours nobody.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import compress, cycle
 from typing import Any, Final
 
 import numpy as np
@@ -20,8 +20,9 @@ from necroscope.fleet.cohorts.experiment import experiments
 from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix, with_clusters, without_facts
 from necroscope.fleet.questions.node_choice import choose
 from necroscope.fleet.questions.occurrences import Occurrences, Subject, read_occurrences
+from necroscope.fleet.questions.origins import read_origins
 from necroscope.fleet.questions.presence import read_presence
-from necroscope.fleet.questions.why_words import standing, summary
+from necroscope.fleet.questions.why_words import standing, summary, verdict_notes
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -49,6 +50,8 @@ class WhyAnswer:
             "where": self.where,
             "outcome": decision.outcome,
             "doubt": decision.doubt,
+            "decided_by": decision.decided_by,
+            "mechanism": None if decision.mechanism is None else decision.mechanism.as_json(),
             "summary": summary(decision, str(self.about)),
             "nodes": decision.nodes,
             "affected": decision.affected,
@@ -80,9 +83,14 @@ def why(
     keys = sorted(seen)
     matrix, notes = _facts(questions, keys, happened)
     affected = np.array([key in happened for key in keys], np.bool_)
-    matrix, affected, more = _with_facts_only(matrix, keys, affected)
+    known = ~without_facts(matrix)
+    more = _left_out(known, affected)
+    matrix, affected = _chosen(matrix, known), affected[known]
+    origins = read_origins(questions, asked, span, list(compress(keys, known)))
+    decision = decide(matrix, affected, origins)
+    more += verdict_notes(decision, affected, origins)
     times = sum(each.times for each in happened.values())
-    return WhyAnswer(asked, span, where, decide(matrix, affected), times, (*notes, *more))
+    return WhyAnswer(asked, span, where, decision, times, (*notes, *more))
 
 
 def _facts(
@@ -139,22 +147,20 @@ def _first_facts(questions: LakeQuestions, late: list[NodeKey], span: Span) -> d
     }
 
 
-def _with_facts_only(
-    matrix: FactMatrix, keys: list[NodeKey], affected: Flags
-) -> tuple[FactMatrix, Flags, list[str]]:
+def _left_out(known: Flags, affected: Flags) -> list[str]:
     """A node of which nothing is known tells nothing."""
-    unknown = without_facts(matrix)
-    if not unknown.any():
-        return matrix, affected, []
-    kept = np.flatnonzero(~unknown)
-    nodes = [matrix.nodes[node] for node in kept.tolist()]
-    failed = int(affected[unknown].sum())
-    told = (
-        f"{int(unknown.sum())} of {len(keys)} nodes sent no facts and are left out, {failed}"
-        " affected ones among them"
-    )
-    return (
-        replace(matrix, nodes=nodes, pair=np.ascontiguousarray(matrix.pair[:, kept])),
-        affected[kept],
-        [told],
+    if known.all():
+        return []
+    failed = int(affected[~known].sum())
+    told = f"{int((~known).sum())} of {len(known)} nodes sent no facts and are left out"
+    return [f"{told}, {failed} affected ones among them"]
+
+
+def _chosen(matrix: FactMatrix, kept: Flags) -> FactMatrix:
+    if kept.all():
+        return matrix
+    return replace(
+        matrix,
+        nodes=list(compress(matrix.nodes, kept)),
+        pair=np.ascontiguousarray(matrix.pair[:, kept]),
     )

@@ -2,14 +2,17 @@
 proxy, how sure.
 """
 
+from necroscope.fleet.cohorts.columns import Flags
 from necroscope.fleet.cohorts.decision import (
     FALSE_DISCOVERY,
     SURE,
+    DecidedBy,
     Decision,
     Doubt,
     Leader,
     Relation,
 )
+from necroscope.fleet.cohorts.mechanism import Origins, most_named
 from necroscope.fleet.cohorts.stratified import FourfoldTable
 
 
@@ -31,7 +34,7 @@ def summary(decision: Decision, about: str) -> str:
         return f"cannot separate: no difference between the nodes stands out from chance{nearest}"
     leads = f"{first.candidate.name} goes with {about}: {rates(first.candidate.table)}"
     if decision.doubt is None:
-        return leads
+        return leads + _by_mechanism(decision)
     if decision.doubt is Doubt.PLACE:
         place = " and ".join(map(str, first.candidate.places))
         same = len(first.candidate.facts)
@@ -43,6 +46,32 @@ def summary(decision: Decision, about: str) -> str:
         f"; and {len(rivals) - 2} more" if len(rivals) > 2 else ""
     )
     return f"cannot separate: {leads}; but not excluded: {told}"
+
+
+def _by_mechanism(decision: Decision) -> str:
+    if decision.decided_by is not DecidedBy.MECHANISM or decision.mechanism is None:
+        return ""
+    rivals = [each for each in decision.leaders if each.relation is Relation.UNNAMED]
+    places = [str(place) for each in rivals for place in each.candidate.places[:1]]
+    facts = sum(len(each.candidate.facts) for each in rivals)
+    fits = [*places[:1], *([f"{facts} other {'fact' if facts == 1 else 'facts'}"] if facts else [])]
+    also = f": {' and '.join(fits)} fit the counts as well, but" if fits else ":"
+    return f". Decided by mechanism, not by counts{also} {decision.mechanism.words}"
+
+
+def verdict_notes(decision: Decision, affected: Flags, origins: Origins) -> list[str]:
+    """What the verdicts name where that is not what is told."""
+    named = most_named(affected, origins)
+    if named is None or decision.mechanism is not None or decision.first is None:
+        return []
+    link, count, told = named
+    head = f"the verdicts of {count} of {told} affected nodes that have one name {' '.join(link)}"
+    what = (
+        "no difference between the nodes is about it"
+        if decision.doubt is not None
+        else "the counts speak for another difference"
+    )
+    return [f"{head}: {what}"]
 
 
 def rates(table: FourfoldTable) -> str:
@@ -69,13 +98,16 @@ def standing(leader: Leader, first: Leader) -> str:
             f"{name} only seems to matter: {where.with_it} of its {where.nodes} nodes have the"
             f" first difference; {cells}"
         )
-    if leader.relation is Relation.INSEPARABLE:
+    if leader.relation in (Relation.INSEPARABLE, Relation.UNNAMED):
         differ = len(
             leader.first_only.affected
             + leader.first_only.well
             + leader.this_only.affected
             + leader.this_only.well
         )
+        if leader.relation is Relation.UNNAMED:
+            apart = f"on {differ} nodes only" if differ else "on no node"
+            return f"{name} differs from {beside} {apart}, but no verdict names it"
         return f"{name} cannot be told from {beside}: they differ on {differ} nodes only; {cells}"
     return f"{name} says something of its own: {cells}"
 
@@ -94,8 +126,8 @@ def _how_sure(first: Leader) -> str:
         f"false discovery rate {candidate.false_share:.1e} (striking from {FALSE_DISCOVERY:g} down)"
     )
     share = (
-        f"of the evidence of all that competes it carries {first.share:.0%} (named from"
-        f" {SURE:.0%} up)"
+        f"of the evidence of all that competes it carries {first.share:.0%} (counts alone name it"
+        f" from {SURE:.0%} up)"
     )
     return f"chance alone would give such counts with probability {chance}; {rate}; {share}"
 

@@ -13,6 +13,7 @@ from necroscope.model.core_shares import MINUTE_NS
 from necroscope.model.span import Span
 from necroscope.outlets.push.cursor import Cursor, Loss, SegmentProgress
 from necroscope.outlets.push.facts import FactLedger
+from necroscope.outlets.push.gauges import gauge_rows
 from necroscope.outlets.push.growth import Journals
 from necroscope.outlets.push.jobs import stakeout_ends
 from necroscope.outlets.push.minute_stacks import stack_minutes
@@ -81,6 +82,7 @@ class BatchMaker:
         if span[1] > span[0]:
             tables["core_minutes"] = core_minutes(store, *span)
             tables["stack_minutes"] = stack_minutes(store, *span)
+            _append(tables, "gauges", gauge_rows(store, span, cursor.gauges))
         self._is_cut = not self._add_segment_rows(store, cursor, span[1], tables)
         self._add_stakeout(store, cursor, tables)
         tables = {name: columns for name, columns in tables.items() if columns.get("time")}

@@ -41,7 +41,8 @@ class Cursor:
     Segments up to `closed_through` are pushed, but for those in `open`. `seen_to_ns` is where the
     next minute begins. `packed` are pinned windows by their start: up to where their evidence is
     sent. `revision` is that of the last entry of the ledger that was sent. `left` are journals
-    that nobody writes any more, with their size.
+    that nobody writes any more, with their size. `gauges` are those that were sent last, with
+    their time.
     """
 
     to: str
@@ -56,6 +57,7 @@ class Cursor:
     labelled: str = ""
     stakeout_runs: int = 0
     left: dict[str, int] = field(default_factory=dict)
+    gauges: dict[str, list[float]] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
 
     @classmethod
@@ -119,3 +121,4 @@ class Cursor:
         for segment in self.open.values():
             segment.facts_to_ns = 0
         self.labelled = ""
+        self.gauges = {}

@@ -59,6 +59,7 @@ def _incident(incident: Incident, bundle: str | None, now_ns: int, most: int) ->
         "culprit_container": culprit.container,
         "origin_kind": origin.kind or None,
         "origin_name": origin.name or None,
+        "origin_chain": json.dumps(origin.chain) if origin.chain else None,
         "events": json.dumps(sorted({event.kind for event in incident.events})),
         "report": _report(incident, most),
         "bundle": bundle,

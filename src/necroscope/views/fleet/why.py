@@ -12,6 +12,7 @@ _MEANING: Final = {
     "proxy": "only a proxy",
     "inseparable": "not excluded",
     "of its own": "also matters",
+    "no verdict names it": "not named",
 }
 
 

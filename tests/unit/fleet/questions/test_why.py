@@ -46,6 +46,33 @@ def test_with_no_node_that_disagrees_it_cannot_be_separated_and_an_experiment_is
     assert any("undo that" in text for text in answer["experiments"])
 
 
+def test_the_verdicts_decide_where_zone_and_unit_are_the_same_nodes(tmp_path: Path) -> None:
+    drawn = draw_story(tmp_path, disagree=0)
+    nodes = read_occurrences(LakeQuestions(drawn.write(), moment(10)), RESET, SPAN)
+    for number, (_, node) in enumerate(nodes):
+        drawn.incident(node, f"i{number}", "zombie-memcg-walk", 6)
+    answer = asked(drawn.write("w2")).as_json()
+    assert (answer["outcome"], answer["decided_by"]) == ("separated", "mechanism")
+    assert answer["leaders"][0]["name"] == f"unit_outcome {UNIT} is crash-loop"
+    assert "Decided by mechanism, not by counts: zone is a and 1 other fact" in answer["summary"]
+    assert answer["mechanism"]["name"] == UNIT
+    assert answer["leaders"][1]["relation"] == "no verdict names it"
+
+
+def test_verdicts_of_other_events_and_chains_that_are_none_decide_nothing(tmp_path: Path) -> None:
+    drawn = draw_story(tmp_path, disagree=0)
+    nodes = read_occurrences(LakeQuestions(drawn.write(), moment(10)), RESET, SPAN)
+    for number, (_, node) in enumerate(nodes):
+        drawn.incident(node, f"i{number}", "vm-steal", 6, events='["oom_kill"]')
+        drawn.incident(
+            node, f"j{number}", "vm-steal", 6, origin_kind="host", origin_name="hypervisor",
+            origin_chain='{"unit": 1}',
+        )  # fmt: skip
+    answer = asked(drawn.write("w2")).as_json()
+    assert answer["outcome"] == "cannot separate"
+    assert "name host hypervisor: no difference between the nodes is about it" in answer["notes"][0]
+
+
 def test_a_fact_that_changed_only_after_the_event_is_no_cause(tmp_path: Path) -> None:
     """In the story every affected node's NIC says so afterwards: a perfect fit, and a
     consequence.

@@ -1,0 +1,55 @@
+"""What the verdicts of the nodes name as their origin, with the chain that leads to it."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.fleet.cohorts.mechanism import Link, Origins
+from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.questions.occurrences import NEWEST_INCIDENTS, Subject
+from necroscope.model.span import Span
+
+# A verdict below this does not name its cause (analysis/report.py).
+_NAMED: Final = 0.5
+_COLUMNS: Final = (
+    "id",
+    "cause",
+    "analysed_ns",
+    "confidence",
+    "events",
+    "origin_kind",
+    "origin_name",
+    "origin_chain",
+)
+_QUERY: Final = f"""
+SELECT DISTINCT cluster, node, origin_kind, origin_name, origin_chain FROM ({NEWEST_INCIDENTS})
+WHERE confidence >= {_NAMED} AND cause <> 'unknown' AND origin_name IS NOT NULL
+"""
+
+
+def read_origins(
+    questions: LakeQuestions, asked: Subject, span: Span, keys: Sequence[NodeKey]
+) -> Origins:
+    """Of the verdicts on the event or the cause that is asked about."""
+    place = {key: number for number, key in enumerate(keys)}
+    chains: dict[int, set[Link]] = defaultdict(set)
+    if questions.lake.days("incidents"):
+        is_event = asked.what == "event"
+        about = "contains(events, ?)" if is_event else "cause = ?"
+        name = json.dumps(asked.name) if is_event else asked.name
+        rows = questions.rows(f"{_QUERY} AND {about}", {"incidents": View(span, _COLUMNS)}, [name])
+        for cluster, node, kind, origin, chain in rows:
+            if (cluster, node) in place:
+                chains[place[cluster, node]] |= {(kind, origin), *_links(chain)}
+    return Origins.of(len(keys), chains)
+
+
+def _links(chain: str | None) -> list[Link]:
+    """What a node sends is checked to be JSON, not to be a chain."""
+    try:
+        told: Any = json.loads(chain or "[]")
+        return [(str(kind), str(name)) for kind, name in told]
+    except (ValueError, TypeError):
+        return []
