@@ -30,7 +30,7 @@ TABLES_PAGE = """\
 
 Schema version {version}. How they lie on the disk is in [format.md](format.md).
 
-- Times are nanoseconds UTC on the recording's own time line, which never steps back ([why](architecture.md)).
+- Times are nanoseconds UTC on the recording's own time line, which never steps back ([why](decisions.md)).
 - A row that says *since the row before* is a difference; its `elapsed_ns` is the denominator of every share.
 - A value that this kernel does not give is null, never 0, and `gaps` says so once. A stretch without rows is in `gaps`.
 - Names that came from the machine are printable: bytes that are not UTF-8 and control characters stand as `\\xNN`.

@@ -130,3 +130,23 @@ def test_every_row_of_the_threat_model_names_tests_that_exist() -> None:
         named = re.findall(r"`(tests/[\w/]+\.py)`", row.rsplit("|", 2)[1])
         assert named, row
         assert [path for path in named if not (ROOT / path).is_file()] == []
+
+
+def test_the_architecture_page_names_every_part_and_only_files_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    tree = ROOT / "src" / "necroscope"
+    named = set(re.findall(r"`([a-z_]+(?:/[\w.]+)*/?)`", page))
+    parts = {path.stem for path in tree.iterdir() if not path.name.startswith(("_", "py.typed"))}
+    assert parts - named == set()
+    paths = {name for name in named if "/" in name}
+    assert len(paths) > 8
+    roots = (tree, ROOT)
+    lost = [name for name in paths if not any((root / name).exists() for root in roots)]
+    assert lost == []
+
+
+def test_the_index_for_assistants_leads_to_pages_that_exist() -> None:
+    page = ROOT / "docs" / "llms.txt"
+    links = LINK.findall(page.read_text("utf-8"))
+    assert len(links) > 15
+    assert [link for link in links if not (page.parent / link).exists()] == []
