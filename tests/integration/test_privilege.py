@@ -28,8 +28,9 @@ WITHOUT_PRIVILEGE = {
     "memory",
     "cgroups",
 }
-NO_COUNT_OF_MAPS = "bpf-maps: not permitted: CAP_SYS_ADMIN is missing"
+NO_COUNT_OF_MAPS = "bpf-maps: cannot list BPF maps: CAP_SYS_ADMIN is missing"
 SAMPLED = {"samples", "stacks", "frames"}
+OF_LOAD = ("more waits than are kept", "the recorder was not run for")
 TRACEFS = Path("/sys/kernel/tracing")
 
 
@@ -46,10 +47,11 @@ class Outcome:
         return set(self.store.info().tables)
 
     def causes(self) -> dict[str, set[str]]:
-        """Causes of gaps by table."""
+        """Causes of gaps by table, but for those that are the load of the machine."""
         causes: dict[str, set[str]] = {}
         for row in self.store.rows("gaps", 0, 1 << 62).to_pylist():
-            causes.setdefault(row["table"], set()).add(row["cause"])
+            if not row["cause"].startswith(OF_LOAD):
+                causes.setdefault(row["table"], set()).add(row["cause"])
         return causes
 
     def said_once(self, fact: str) -> bool:

@@ -252,8 +252,14 @@ def program_types(known: Mapping[int, int]) -> dict[int, int]:
 def count_maps() -> int:
     """How many maps are loaded, by whomever; none is opened."""
     count = number = 0
-    while number := _next_id(_MAP_GET_NEXT_ID, number):
-        count += 1
+    try:
+        while number := _next_id(_MAP_GET_NEXT_ID, number):
+            count += 1
+    except PermissionMissing:
+        # To list the maps of others takes more than to load one's own (kernel/bpf/syscall.c).
+        raise PermissionMissing(
+            "cannot list BPF maps: CAP_SYS_ADMIN is missing", "give CAP_SYS_ADMIN"
+        ) from None
     return count
 
 

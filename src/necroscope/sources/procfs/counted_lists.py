@@ -22,14 +22,12 @@ _POLLED: Final = select.POLLPRI | select.POLLERR
 @dataclass(slots=True)
 class CountedList:
     """`count` walks it and gives None where the kernel has no such list; `is_changed` says without
-    a walk whether it may have another length than before. `needs` is the right that it takes,
-    `refusal` is why it could not be read.
+    a walk whether it may have another length than before. `refusal` is why it could not be read.
     """
 
     kind: str
     count: Callable[[], int | None]
     is_changed: Callable[[], bool] = lambda: True
-    needs: str = "the right to read it"
     last: int | None = None
     due_s: float = 0.0
     refusal: str | None = None
@@ -41,8 +39,6 @@ class CountedList:
             return self.last
         try:
             self.last, self.refusal = self.count(), None
-        except PermissionError:
-            self.last, self.refusal = None, f"not permitted: {self.needs} is missing"
         except (NecroscopeError, OSError) as error:
             self.last, self.refusal = None, getattr(error, "strerror", None) or str(error)
         ended_s = clock()
@@ -83,8 +79,7 @@ def counted_lists(root: Path, mounts: MountList) -> list[CountedList]:
     return [
         CountedList("mounts", mounts.count, mounts.is_changed),
         CountedList("network-devices", lambda: _entries(root / "sys/class/net")),
-        # Listing the maps of others takes more than loading one's own (kernel/bpf/syscall.c).
-        CountedList("bpf-maps", count_maps, needs="CAP_SYS_ADMIN"),
+        CountedList("bpf-maps", count_maps),
         CountedList("ipvs-services", lambda: count_lines(root / "proc/1/net/ip_vs", head=3)),
         CountedList("shared-memory-segments", lambda: count_lines(sysv / "shm", head=1)),
         CountedList("semaphore-sets", lambda: count_lines(sysv / "sem", head=1)),
