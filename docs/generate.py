@@ -1,5 +1,5 @@
 """Writes the pages that repeat what the code says: tables.md and settings.md from their tables,
-causes.md, top.md.
+causes.md, commands.md, top.md.
 """
 
 import inspect
@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from necroscope.analysis.cause import Cause
 from necroscope.analysis.causes import all_causes
+from necroscope.cli.main import necroscope
 from necroscope.model.tables import SCHEMA_VERSION, TABLES, Column, Table
 from necroscope.settings import SETTINGS, Setting
 from necroscope.views.tui import help_page
@@ -37,6 +40,22 @@ Schema version {version}. How they lie on the disk is in [format.md](format.md).
 - A `category` is text with few different values, stored as a dictionary.
 
 | table | what it holds |
+| --- | --- |
+{contents}
+
+{sections}
+"""
+
+COMMANDS_PAGE = """\
+# Commands
+
+<!-- Written by scripts/generate-docs. Change the code, not this page. -->
+
+What each command prints with `--help`. Which one you need: [which-command.md](which-command.md). The settings that `record`, `top` and `check`
+share are in [settings.md](settings.md) and left out here. Commands that print data have `--json`. Errors are two lines on standard error,
+`error:` with the facts and `hint:` with a way out.
+
+| command | what it is for |
 | --- | --- |
 {contents}
 
@@ -208,6 +227,46 @@ def top_page() -> str:
     return TOP_PAGE.format(keys=keys, signs=signs)
 
 
+def commands_page() -> str:
+    commands = list(_commands(necroscope, "necroscope"))
+    contents = (
+        f"| [{path}](#{path.replace(' ', '-')}) | {_cell(_first_sentence(command))} |"
+        for path, command in commands
+    )
+    sections = (f"## {path}\n\n```\n{_help(path, command)}\n```" for path, command in commands)
+    return COMMANDS_PAGE.format(contents="\n".join(contents), sections="\n\n".join(sections))
+
+
+def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with the words that call it."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def _first_sentence(command: click.Command) -> str:
+    text = " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.?]) ", text)[0]
+
+
+def _help(path: str, command: click.Command) -> str:
+    shared = {f"--{setting.name}" for setting in SETTINGS}
+    shown = [each for each in command.params if shared.isdisjoint(each.opts)]
+    context = click.Context(
+        command, info_name=path, terminal_width=100, help_option_names=["-h", "--help"]
+    )
+    parameters, command.params = command.params, shown
+    try:
+        return command.get_help(context).strip()
+    finally:
+        command.params = parameters
+
+
 def _cadence(table: Table) -> str:
     return f" Read every {table.period_s:g} s." if table.period_s != 1.0 else ""
 
@@ -248,6 +307,7 @@ PAGES = {
     "tables.md": tables_page,
     "settings.md": settings_page,
     "causes.md": causes_page,
+    "commands.md": commands_page,
     "top.md": top_page,
 }
 

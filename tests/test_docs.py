@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from necroscope import settings
 from necroscope.sources.kernel_log.user_patterns import parse_user_patterns
@@ -86,12 +87,26 @@ def test_pictures_are_there_small_and_shown() -> None:
     assert not [path.name for path in kept if path.stat().st_size >= 200_000]
 
 
-def test_the_readme_leads_to_every_page() -> None:
+def test_the_index_leads_to_every_page_and_the_readme_to_the_index() -> None:
+    docs = ROOT / "docs"
     linked = {
+        (docs / target).resolve() for target in LINK.findall((docs / "index.md").read_text("utf-8"))
+    }
+    assert set(docs.rglob("*.md")) - linked == {docs / "index.md"}
+    first = {
         (ROOT / target).resolve()
         for target in LINK.findall((ROOT / "README.md").read_text("utf-8"))
     }
-    assert not {page.name for page in PAGES} - {path.name for path in linked} - {"README.md"}
+    start = {docs / name for name in ("index.md", "tutorial.md", "which-command.md")}
+    assert start | set(ROOT.glob("*.md")) - {ROOT / "README.md"} <= first
+
+
+def test_the_site_lists_every_page() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    listed = re.findall(r"[\w/-]+\.md", str(site["nav"]))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert len(listed) == len(set(listed))
+    assert pages <= set(listed)
 
 
 def test_commands_that_are_named_exist() -> None:

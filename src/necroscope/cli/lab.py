@@ -101,7 +101,7 @@ def run_scenario(
     label = run(
         catalog.find(name), Request(directory, seconds, seed, core, baseline, force), Progress().say
     )
-    click.echo(json.dumps(label) if as_json else _label_text(label, directory))
+    click.echo(json.dumps(label) if as_json else label_to_text(label, directory))
 
 
 @command.command("clean")
@@ -241,7 +241,7 @@ def _described(scenario: type[Scenario]) -> dict[str, Any]:
     }
 
 
-def _label_text(label: dict[str, Any], directory: Path) -> str:
+def label_to_text(label: dict[str, Any], directory: Path) -> str:
     culprit, origin = label["culprit"], label["origin"]
     lines = [
         f"scenario  {label['scenario']}, seed {label['seed']}",
