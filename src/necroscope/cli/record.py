@@ -41,6 +41,7 @@ from necroscope.recorder.requested_windows import RequestedWindows
 from necroscope.recorder.retention import RetentionLimits
 from necroscope.recorder.supervision import Supervision
 from necroscope.segment.journal import SegmentHeader
+from necroscope.segment.last_boot import read_earlier_boot
 from necroscope.segment.lock import RecordingLock
 from necroscope.segment.recording import (
     RECORDING_FILE,
@@ -150,7 +151,9 @@ def _record(
     """One epoch: until the end, or until the timeline has long been ahead of the clock."""
     reading = clock.read()
     time_line = TimeLine.starting_at(reading)
-    sources = open_sources(settings, clock, time_line, identity.labels, broker)
+    # Before the disk is opened, which seals what an earlier recorder left.
+    earlier = read_earlier_boot(directory, identity.boot_id)
+    sources = open_sources(settings, clock, time_line, identity.labels, broker, earlier)
     cpus = os.cpu_count() or 1
 
     def header(segment: str, start_ns: int) -> SegmentHeader:

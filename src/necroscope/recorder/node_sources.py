@@ -10,6 +10,7 @@ from pathlib import Path
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.child import start_process
 from necroscope.model.clocks import TimeLine
+from necroscope.model.earlier_boot import EarlierBoot
 from necroscope.model.reading import Source, Trouble
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.clock_watch import Clock, ClockWatch
@@ -20,6 +21,7 @@ from necroscope.sources.cgroupfs.cgroups import Cgroups
 from necroscope.sources.containers.containers import Containers
 from necroscope.sources.facts.source import Facts
 from necroscope.sources.jobs.jobs import Jobs
+from necroscope.sources.kernel_log.boot_end import BootEnd
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.source import KernelLog
 from necroscope.sources.kernel_log.user_patterns import read_user_patterns
@@ -77,9 +79,11 @@ def open_sources(
     time_line: TimeLine,
     labels: Mapping[str, str] | None = None,
     broker: Broker | None = None,
+    earlier: EarlierBoot | None = None,
 ) -> NodeSources:
     """`labels` are those the node was given; they are facts like the others. `broker` has
-    CAP_SYS_PTRACE, if this process has given it up.
+    CAP_SYS_PTRACE, if this process has given it up. `earlier` is the boot before this one, if
+    nothing of this one is recorded yet.
     """
     root = settings.host_root
     _allow_descriptors()
@@ -113,9 +117,8 @@ def open_sources(
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
     services = _service_sources(settings, time_line, labels or {}, broker)
-    if settings.jobs_ns:
-        root_of = broker.open_root if broker else None
-        services.append(Jobs(root, settings.jobs_ns, lookup, settings.jobs_below, root_of=root_of))
+    services += [BootEnd(root, earlier)] if earlier is not None else []
+    services += [_jobs(settings, lookup, broker)] if settings.jobs_ns else []
     opened.clocks, opened.lookup = ClockWatch(clock, time_line), lookup
     opened.sources += [*ticked, *services, kernel_log, opened.clocks]
     return opened
@@ -147,6 +150,16 @@ def _service_sources(
             Ray(root, settings.ray_root, dashboard, root_of=broker.open_root if broker else None)
         )
     return sources
+
+
+def _jobs(settings: Settings, lookup: Lookup, broker: Broker | None) -> Jobs:
+    return Jobs(
+        settings.host_root,
+        settings.jobs_ns,
+        lookup,
+        settings.jobs_below,
+        root_of=broker.open_root if broker else None,
+    )
 
 
 def _open_sampler(

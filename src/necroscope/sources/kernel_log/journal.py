@@ -22,9 +22,9 @@ _USER_FACILITY: Final = 1
 _DIRECTORIES: Final = ("var/log/journal", "run/log/journal")
 
 
-def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> LogLine | None:
+def parse(raw: bytes, to_time_ns: Callable[[int], int] | None) -> LogLine | None:
     """One entry, or None where it is none. A message that is not UTF-8 comes as a list of bytes,
-    one that is too long as null.
+    one that is too long as null. Without `to_time_ns` the boot is over, and its stamps say nothing.
 
     The kernel's own stamp stands for the sequence number, which the journal does not keep: it is
     the same whenever the entry is read, while the time that we make of it depends on how the clocks
@@ -34,10 +34,10 @@ def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> LogLine | None:
         entry = json.loads(raw)
         message = entry["MESSAGE"]
         stamp = entry.get("_SOURCE_MONOTONIC_TIMESTAMP")
-        stamp_us = int(stamp) if stamp else None
+        stamp_us = int(stamp) if stamp and to_time_ns is not None else None
         time_ns = (
             int(entry["__REALTIME_TIMESTAMP"]) * NS_PER_US
-            if stamp_us is None
+            if stamp_us is None or to_time_ns is None
             else to_time_ns(stamp_us * NS_PER_US)
         )
         severity = int(entry.get("PRIORITY", 6)) & 7
@@ -54,6 +54,13 @@ def parse(raw: bytes, to_time_ns: Callable[[int], int]) -> LogLine | None:
     # The journal takes in what others write to /dev/kmsg too; their facility tells them apart.
     by_kernel = facility == 0 and entry.get("_TRANSPORT") == "kernel"
     return LogLine(time_ns, stamp_us, severity, facility, by_kernel, clean_line(text.rstrip(b"\n")))
+
+
+def find_directory(root: Path) -> Path | None:
+    """The one that holds a journal: that which is kept, else that of this boot."""
+    return next(
+        (root / name for name in _DIRECTORIES if any((root / name).glob("*/*.journal"))), None
+    )
 
 
 class JournalctlReader:
@@ -82,9 +89,7 @@ class JournalctlReader:
     @classmethod
     def open(cls, root: Path, to_time_ns: Callable[[int], int]) -> "JournalctlReader":
         program = shutil.which("journalctl")
-        directory = next(
-            (root / name for name in _DIRECTORIES if any((root / name).glob("*/*.journal"))), None
-        )
+        directory = find_directory(root)
         if program is None or directory is None:
             raise SourceUnavailable("no journalctl" if program is None else "no journal")
         # Ours ends with us even when we are killed: nothing may be left behind.

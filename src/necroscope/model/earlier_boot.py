@@ -1,0 +1,12 @@
+"""The boot before this one, as far as its recording shows how it ended."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierBoot:
+    """`is_cut`: its recorder did not end by itself, so it was killed, or the kernel ended first."""
+
+    boot_id: str
+    recorded_to_ns: int
+    is_cut: bool
