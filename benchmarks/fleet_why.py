@@ -17,12 +17,20 @@ from pathlib import Path
 import numpy as np
 
 from generated_lake import fact_lake
+from generated_story import DAY_NS, START_NS, Story
 from generated_truth import UNIT, generated_origins, generated_truth
+from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.decision import Decision, Separation, decide
+from necroscope.fleet.cohorts.dose import Dose
+from necroscope.fleet.lake import Lake
+from necroscope.fleet.questions.occurrences import Subject
+from necroscope.fleet.questions.why import why
+from necroscope.model.span import Span
 
 MOST_SECONDS = 1.0
 MOST_BYTES = 1 << 30
 LEAST_FIRST = 0.85
+MOST_ERROR = 0.15
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +46,7 @@ def run(arguments: argparse.Namespace) -> list[list[str]]:
         *_scale(arguments.nodes, arguments.facts),
         *_truth(arguments.runs, arguments.seed),
         *_same_nodes(arguments.runs, arguments.seed),
+        *_thresholds(arguments.runs, arguments.seed),
     ]
     for row in rows:
         print(" | ".join(row))
@@ -149,3 +158,36 @@ def _is_only_right(decision: Decision) -> bool:
     return first is not None and {
         (each.kind, each.name) for each in first.candidate.predicates
     } == {UNIT}
+
+
+def _thresholds(runs: int, seed: int) -> list[list[str]]:
+    """Half of the fleets fail from a count on, half from an uptime on."""
+    errors: list[float] = []
+    first = covered = 0
+    for run in range(runs):
+        is_uptime = run % 2 == 1
+        threshold = 6.1 if is_uptime else 58_000.0
+        story = Story(nodes=60, days=20, seed=seed + run, by_uptime=is_uptime, threshold=threshold)
+        truth = ("uptime_s", 6.1 * 86_400) if is_uptime else ("dead_cgroups", threshold)
+        doses = _doses(story)
+        first += bool(doses) and doses[0].name == truth[0]
+        for dose in doses:
+            if dose.name == truth[0]:
+                errors.append(abs(dose.threshold / truth[1] - 1))
+                covered += dose.low <= truth[1] <= dose.high
+    what = f"60 nodes, {runs} runs"
+    within = sum(error <= MOST_ERROR for error in errors) / runs
+    return [
+        [f"{what}: count and uptime told apart", f"{first / runs:.1%}", ""],
+        [f"{what}: threshold within {MOST_ERROR:.0%}", f"{within:.1%}", ">= 95%"],
+        [f"{what}: median error of the threshold", f"{np.median(errors):.1%}", ""],
+        [f"{what}: the interval of 95 % holds the truth", f"{covered / runs:.1%}", ""],
+    ]
+
+
+def _doses(story: Story) -> tuple[Dose, ...]:
+    with tempfile.TemporaryDirectory() as work:
+        lake = Lake.open(work)
+        story.write(lake)
+        span = Span(START_NS, START_NS + story.days * DAY_NS)
+        return why(LakeQuestions(lake, span.to_ns), Subject("event", "nic_reset"), span).doses

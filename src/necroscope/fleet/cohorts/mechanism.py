@@ -77,9 +77,11 @@ class Mechanism:
 
     @property
     def words(self) -> str:
+        others = [" ".join(link) for link in self.chain]
+        along = f" (along with {', '.join(others)})" if others else ""
         return (
             f"the verdicts of {self.named} of {self.told} affected nodes that have one name"
-            f" {' '.join(self.link)} as the origin or on its chain"
+            f" {' '.join(self.link)} as the origin or on its chain{along}"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -37,6 +37,15 @@ class Presence:
             max(0, min(span.to_ns, day_ns + DAY_NS) - max(span.from_ns, day_ns)) for day_ns in days
         )
 
+    def node_days(self, nodes: frozenset[NodeKey], span: Span) -> float:
+        """Of all these nodes together. Days that the same nodes were heard on are counted once."""
+        counts = {id(seen): len(seen & nodes) for _, seen in self.days}
+        observed_ns = sum(
+            counts[id(seen)] * max(0, min(span.to_ns, day_ns + DAY_NS) - max(span.from_ns, day_ns))
+            for day_ns, seen in self.days
+        )
+        return observed_ns / DAY_NS
+
 
 def read_presence(questions: LakeQuestions, span: Span) -> Presence:
     return questions.again_if_merged(lambda: _read(questions, span))

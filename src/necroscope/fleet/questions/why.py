@@ -16,12 +16,15 @@ from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.columns import FactMatrix, Flags
 from necroscope.fleet.cohorts.decision import Decision, decide
+from necroscope.fleet.cohorts.dose import Dose, find_doses
 from necroscope.fleet.cohorts.experiment import experiments
 from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix, with_clusters, without_facts
+from necroscope.fleet.questions.dose_words import dose_summary, rate_words
+from necroscope.fleet.questions.doses import read_time_at_risk
 from necroscope.fleet.questions.node_choice import choose
 from necroscope.fleet.questions.occurrences import Occurrences, Subject, read_occurrences
 from necroscope.fleet.questions.origins import read_origins
-from necroscope.fleet.questions.presence import read_presence
+from necroscope.fleet.questions.presence import Presence, read_presence
 from necroscope.fleet.questions.why_words import standing, summary, verdict_notes
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -32,12 +35,41 @@ _SETTLED_NS: Final = 600 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
+class HitRates:
+    """How often it happened on nodes with the first difference and on the others, in the time that
+    they were heard of.
+    """
+
+    times_with: int
+    days_with: float
+    times_without: int
+    days_without: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            side: {
+                "times": times,
+                "node_days": round(days, 2),
+                "per_node_day": times / days if days else None,
+            }
+            for side, times, days in (
+                ("with", self.times_with, self.days_with),
+                ("without", self.times_without, self.days_without),
+            )
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class WhyAnswer:
+    """`doses` are of the nodes that have what was named, or of all where nothing was."""
+
     about: Subject
     span: Span
     where: str | None
     decision: Decision
     times: int
+    rates: HitRates | None
+    doses: tuple[Dose, ...]
     notes: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -57,6 +89,9 @@ class WhyAnswer:
             "affected": decision.affected,
             "times": self.times,
             "differences": decision.asked,
+            "rates": None if self.rates is None else self.rates.as_json(),
+            "dose_summary": dose_summary(self.doses, str(self.about)),
+            "doses": [{**each.as_json(), "words": rate_words(each)} for each in self.doses],
             "leaders": (
                 [{**each.as_json(), "words": standing(each, first)} for each in decision.leaders]
                 if first
@@ -74,7 +109,8 @@ def why(
     questions: LakeQuestions, asked: Subject, span: Span, where: str | None = None
 ) -> WhyAnswer:
     happened = read_occurrences(questions, asked, span)
-    seen = read_presence(questions, span).nodes() | happened.keys()
+    presence = read_presence(questions, span)
+    seen = presence.nodes() | happened.keys()
     if where is not None:
         seen &= choose(questions, where, span)
         happened = {node: each for node, each in happened.items() if node in seen}
@@ -86,11 +122,50 @@ def why(
     known = ~without_facts(matrix)
     more = _left_out(known, affected)
     matrix, affected = _chosen(matrix, known), affected[known]
-    origins = read_origins(questions, asked, span, list(compress(keys, known)))
+    keys = list(compress(keys, known))
+    origins = read_origins(questions, asked, span, keys)
     decision = decide(matrix, affected, origins)
     more += verdict_notes(decision, affected, origins)
-    times = sum(each.times for each in happened.values())
-    return WhyAnswer(asked, span, where, decision, times, (*notes, *more))
+    carriers = _carriers(decision, keys)
+    risk = read_time_at_risk(questions, asked, span, carriers)
+    return WhyAnswer(
+        asked,
+        span,
+        where,
+        decision,
+        sum(each.times for each in happened.values()),
+        _rates(decision, carriers, keys, happened, presence, span),
+        () if risk is None else find_doses(risk),
+        (*notes, *more),
+    )
+
+
+def _carriers(decision: Decision, keys: list[NodeKey]) -> list[NodeKey]:
+    """The nodes that have what was named; all where nothing was."""
+    first = decision.first
+    if decision.doubt is not None or first is None:
+        return keys
+    return list(compress(keys, first.candidate.has.tolist()))
+
+
+def _rates(
+    decision: Decision,
+    carriers: list[NodeKey],
+    keys: list[NodeKey],
+    happened: Mapping[NodeKey, Occurrences],
+    presence: Presence,
+    span: Span,
+) -> HitRates | None:
+    if decision.doubt is not None:
+        return None
+    with_it = frozenset(carriers)
+    without = frozenset(keys) - with_it
+    times = [
+        sum(each.times for key, each in happened.items() if key in side)
+        for side in (with_it, without)
+    ]
+    days = [presence.node_days(side, span) for side in (with_it, without)]
+    return HitRates(times[0], days[0], times[1], days[1])
 
 
 def _facts(

@@ -34,6 +34,9 @@ def _head(answer: Json, width: int) -> Iterator[str]:
     )
     yield ""
     yield from paragraph(answer["summary"], width)
+    if answer["dose_summary"]:
+        yield ""
+        yield from paragraph(answer["dose_summary"], width)
 
 
 def _leaders(answer: Json, width: int) -> Iterator[str]:
@@ -51,7 +54,8 @@ def _leaders(answer: Json, width: int) -> Iterator[str]:
     )
     if len(leaders) > len(shown):
         yield f"  and {len(leaders) - len(shown)} more, see --json"
-    yield from items("how sure", [leaders[0]["words"]], width)
+    yield from items("how sure", [leaders[0]["words"], *_rates(answer)], width)
+    yield from items("how much it takes", [each["words"] for each in answer["doses"]], width)
     same = [each["text"] for each in leaders[0]["facts"][1:] + leaders[0]["places"]]
     yield from items("the same nodes also have: one difference, seen in several facts", same, width)
     yield from items("beside it", [each["words"] for each in shown[1:]], width)
@@ -86,6 +90,20 @@ def _row(leader: Json) -> tuple[object, ...]:
     rate = f"{leader['false_discovery']:.1e}"
     counts = cells["affected_with"], f"of {with_it}", cells["affected_without"], f"of {without}"
     return _MEANING[leader["relation"]], *counts, rate, plain(leader["name"] + more)
+
+
+def _rates(answer: Json) -> list[str]:
+    """Times in the time observed: a node that is hit daily differs from one that was hit once."""
+    rates = answer["rates"]
+    if rates is None:
+        return []
+    sides = [
+        f"{rates[side]['per_node_day']:.2g} {words} ({rates[side]['times']} in"
+        f" {rates[side]['node_days']:,.0f} node-days)"
+        for side, words in (("with", "with it"), ("without", "without"))
+        if rates[side]["per_node_day"] is not None
+    ]
+    return [f"times per node-day: {', '.join(sides)}"] if sides else []
 
 
 def _deciding(leaders: list[Json], width: int) -> Iterator[str]:
