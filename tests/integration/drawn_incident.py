@@ -46,6 +46,9 @@ def drawn_incident() -> DrawnNode:
             **values,
         )
         node.delay(second, 1, 4.5 if second == 20 else 0.0001)
+        faults, retransmits = (90_000, 700) if second == 20 else (50, 0)
+        node.add("memory", second, elapsed_ns=NS, pgfault=faults)
+        node.add("network", second, elapsed_ns=NS, tcp_retransmits=retransmits)
     for second in range(0, 60, 10):
         node.zombies(second, 60_000 + second * 10)
     node.event(20.5, "nic_reset", RESET, cpu=1, device="eth0", queue=1)

@@ -112,6 +112,19 @@ def test_a_brush_chooses_a_window_for_all_lanes(page) -> None:
     assert samples(page) in range(295, 305)
 
 
+def test_the_counter_that_moved_most_is_shown_and_another_can_be_chosen(page) -> None:
+    lane = page.locator("#lane-counters")
+    lane.locator("canvas").wait_for()
+    choice = lane.locator("select")
+    assert choice.input_value() == "memory.pgfault"
+    assert "90k/s" in lane.inner_text()
+    choice.select_option("network.tcp_retransmits")
+    page.wait_for_function(
+        "() => document.querySelector('#lane-counters').innerText.includes('700/s')"
+    )
+    assert "segments sent again" in lane.inner_text()
+
+
 def test_lanes_wait_for_a_wheel_to_rest_but_not_after_a_brush(page) -> None:
     page.evaluate("""() => {
       const set = window.setTimeout;

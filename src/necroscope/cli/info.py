@@ -7,7 +7,7 @@ import click
 
 from necroscope.cli.recording_place import recording_argument
 from necroscope.store.query import Store
-from necroscope.views.info import info_to_json, info_to_text
+from necroscope.views.info import clock_lead_ns, info_to_json, info_to_text
 
 
 @click.command()
@@ -22,5 +22,6 @@ def command(directory: Path, as_json: bool) -> None:
       necroscope info /var/lib/necroscope
       necroscope info --json ./trouble | jq .gaps
     """
-    info = Store.open(directory).info()
-    click.echo(json.dumps(info_to_json(info)) if as_json else info_to_text(info))
+    store = Store.open(directory)
+    info, lead_ns = store.info(), clock_lead_ns(store)
+    click.echo(json.dumps(info_to_json(info, lead_ns)) if as_json else info_to_text(info, lead_ns))

@@ -5,14 +5,29 @@ from typing import Any
 from necroscope.model.names import LINE_LIMIT
 from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
-from necroscope.model.units import format_bytes, format_duration, format_moment
-from necroscope.store.query import RecordingInfo
+from necroscope.model.units import NS_PER_S, format_bytes, format_duration, format_moment
+from necroscope.store.query import RecordingInfo, Store
 from necroscope.views.format import literal
 
 _GAP_LINES = 12
 
 
-def info_to_json(info: RecordingInfo) -> dict[str, Any]:
+# Less than this is how NTP steers a clock.
+_NOTABLE_LEAD_NS = NS_PER_S // 2
+_LAST_NS = 3600 * NS_PER_S
+
+
+def clock_lead_ns(store: Store) -> int:
+    """How far the recording's timeline lay from the machine's clock in its last hour, at most. The
+    timeline never steps back: a clock that was set back leaves it ahead.
+    """
+    _, end_ns = store.span()
+    rows = store.rows("anchors", end_ns - _LAST_NS, end_ns + 1, columns=["time", "realtime_ns"])
+    times, clocks = (rows.column(name).to_pylist() for name in ("time", "realtime_ns"))
+    return max((at - clock for at, clock in zip(times, clocks, strict=True)), key=abs, default=0)
+
+
+def info_to_json(info: RecordingInfo, lead_ns: int = 0) -> dict[str, Any]:
     """The shape that `info --json` promises; times are ISO 8601, None while nothing is recorded."""
     return {
         "schema": info.schema,
@@ -31,17 +46,18 @@ def info_to_json(info: RecordingInfo) -> dict[str, Any]:
             {"from": _moment(pin.from_ns), "to": _moment(pin.to_ns), "reason": pin.reason}
             for pin in info.pins
         ],
+        "clock_lead_ns": lead_ns,
     }
 
 
-def info_to_text(info: RecordingInfo) -> str:
+def info_to_text(info: RecordingInfo, lead_ns: int = 0) -> str:
     """Names, causes and reasons come from a machine, or from whoever made the recording: no line
     may steer a terminal.
     """
-    return "\n".join(literal(line, LINE_LIMIT) for line in _lines(info))
+    return "\n".join(literal(line, LINE_LIMIT) for line in _lines(info, lead_ns))
 
 
-def _lines(info: RecordingInfo) -> list[str]:
+def _lines(info: RecordingInfo, lead_ns: int) -> list[str]:
     labels = "".join(f", {key}={value}" for key, value in sorted(info.labels.items()))
     lines = [f"node      {info.node}{labels}"]
     if info.from_ns is None or info.to_ns is None:
@@ -50,6 +66,7 @@ def _lines(info: RecordingInfo) -> list[str]:
         *lines,
         f"from      {format_moment(info.from_ns)}",
         f"to        {format_moment(info.to_ns)}  ({format_duration(info.to_ns - info.from_ns)})",
+        *_clock_lines(lead_ns),
         f"cores     {'–' if info.cpus is None else info.cpus}",
         (
             f"size      {format_bytes(info.bytes)} in {info.segments}"
@@ -68,6 +85,13 @@ def _lines(info: RecordingInfo) -> list[str]:
             for pin in info.pins
         ],
     ]
+
+
+def _clock_lines(lead_ns: int) -> list[str]:
+    if abs(lead_ns) < _NOTABLE_LEAD_NS:
+        return []
+    how = "ahead of" if lead_ns > 0 else "behind"
+    return [f"clock     times are {format_duration(abs(lead_ns))} {how} the machine's clock"]
 
 
 def _table_lines(info: RecordingInfo) -> list[str]:

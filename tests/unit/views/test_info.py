@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from tests.written_recording import NS, WrittenSegment, at, new_recording, row
+
 from necroscope.model.reading import Gap
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.recording import Pin
-from necroscope.store.query import RecordingInfo
-from necroscope.views.info import info_to_json, info_to_text
+from necroscope.store.query import RecordingInfo, Store
+from necroscope.views.info import clock_lead_ns, info_to_json, info_to_text
 
 START_NS = 1_794_780_000 * NS_PER_S
 INFO = RecordingInfo(
@@ -38,7 +40,7 @@ def test_the_json_has_the_keys_that_are_promised() -> None:
     told = info_to_json(INFO)
     assert list(told) == [
         *("schema", "node", "labels", "from", "to", "cpus", "segments", "bytes", "tables"),
-        *("gaps", "lost_samples", "idle_samples", "pins"),
+        *("gaps", "lost_samples", "idle_samples", "pins", "clock_lead_ns"),
     ]
     assert told.keys() == info_to_json(EMPTY).keys()
     assert [gap.keys() for gap in told["gaps"]] == [
@@ -82,3 +84,15 @@ def test_no_name_in_a_recording_steers_the_terminal_or_makes_a_line() -> None:
         assert text.count("\n") == info_to_text(like).count("\n")
         assert "\\x1b[2J" in text
         assert "evil" in text
+
+
+def test_times_that_differ_from_the_machines_clock_are_said(tmp_path) -> None:
+    recording = new_recording(tmp_path / "r")
+    rows = [row("anchors", s, realtime_ns=at(s) - 90 * NS, monotonic_ns=s * NS) for s in range(3)]
+    WrittenSegment(recording, 0).add("anchors", *rows).leave()
+    lead_ns = clock_lead_ns(Store.open(recording))
+    assert lead_ns == 90 * NS
+    assert "clock     times are 1 min 30 s ahead of the machine's clock" in info_to_text(
+        INFO, lead_ns
+    )
+    assert "clock " not in info_to_text(INFO, 1_000_000)

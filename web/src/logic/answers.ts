@@ -73,6 +73,23 @@ export interface CgroupsAnswer {
   left_out: string[];
 }
 
+export type CounterUnit = "per second" | "bytes" | "objects" | "share";
+
+export interface CounterSeries {
+  name: string;
+  meaning: string;
+  unit: CounterUnit;
+  time: string[];
+  value: (number | null)[];
+}
+
+/** The series that moved most in the window come first; `calm` are not among them. */
+export interface CountersAnswer {
+  series: CounterSeries[];
+  calm: number;
+  left_out: string[];
+}
+
 export type WaitKind = "runnable" | "blocked" | "futex";
 
 /** Waits of one kind of the tasks of one name, with tasks of one name in the way; of all waits, not only of those listed. */

@@ -2,7 +2,7 @@
 import { unpack, type Packed } from "../lib/packed";
 import { contains, type Range } from "../lib/range";
 import type {
-  CgroupsAnswer, CoresHeader, EventRow, FlameHeader, GapsAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow, WaitsAnswer,
+  CgroupsAnswer, CoresHeader, CountersAnswer, EventRow, FlameHeader, GapsAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow, WaitsAnswer,
 } from "./answers";
 import { folded, heat, type Samples } from "./folding";
 import { foldedWaits } from "./wait_folding";
@@ -22,6 +22,7 @@ interface EmbeddedHeader {
   events: Rows<EventRow>;
   tasks: Rows<TaskRow>;
   cgroups: CgroupsAnswer;
+  counters: CountersAnswer;
   waits: WaitsAnswer;
   cores: CoresHeader;
   samples: { spans: [from: string, to: string][]; left_out: string[] };
@@ -65,6 +66,7 @@ export function embeddedSource(data: ArrayBuffer, at: () => Clock): Source {
       left_out: header.tasks.left_out,
     }),
     cgroups: async () => header.cgroups,
+    counters: async () => header.counters,
     waits: async () => header.waits,
     gaps: async () => header.gaps,
   };

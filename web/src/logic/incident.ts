@@ -5,7 +5,7 @@ import type { Clock } from "./moment";
 import { viewAround, withWindow, type Mode, type State } from "./state";
 
 const GRAVE = new Set(["nic_reset", "soft_lockup", "hard_lockup", "rcu_stall", "hung_task", "oom_kill", "ray_node_dead"]);
-export const LANES = ["events", "cores", "waits", "cgroups", "heat", "flame", "tasks"] as const;
+export const LANES = ["events", "cores", "waits", "cgroups", "counters", "heat", "flame", "tasks"] as const;
 export type Lane = (typeof LANES)[number];
 const LANE_OF_TABLE: Record<string, Lane> = {
   cores: "cores",
@@ -25,6 +25,9 @@ const LANE_OF_TABLE: Record<string, Lane> = {
   tasks: "tasks",
   waits: "waits",
   run_delay: "waits",
+  memory: "counters",
+  network: "counters",
+  pressure: "counters",
 };
 const BEFORE_EVENT_MS = 5000;
 const AFTER_EVENT_MS = 1000;

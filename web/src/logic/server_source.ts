@@ -64,6 +64,7 @@ export function serverSource(at: () => Clock): Source {
     events: (view, signal) => json("api/events", { ...window(view), limit: 3000 }, signal),
     tasks: (range, cpu, signal) => json("api/tasks", { ...window(range), cpu }, signal),
     cgroups: (view, signal) => json("api/cgroups", window(view), signal),
+    counters: (view, signal) => json("api/counters", window(view), signal),
     waits: (view, signal) => json("api/waits", window(view), signal),
     gaps: (view, signal) => json("api/gaps", window(view), signal),
   };

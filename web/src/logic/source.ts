@@ -1,6 +1,6 @@
 // Where the page's answers come from: the server, or the data embedded in an exported page. The views know no difference.
 import type {
-  CgroupsAnswer, CoresAnswer, EventRow, FlameAnswer, GapsAnswer, HeatAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow, WaitsAnswer,
+  CgroupsAnswer, CoresAnswer, CountersAnswer, EventRow, FlameAnswer, GapsAnswer, HeatAnswer, RecordingAnswer, ReportAnswer, Rows, TaskRow, WaitsAnswer,
 } from "./answers";
 import type { Range } from "../lib/range";
 import type { FlameOf, Group } from "./state";
@@ -34,6 +34,7 @@ export interface Source {
   events(view: Range, signal?: AbortSignal): Promise<Rows<EventRow>>;
   tasks(window: Range, cpu: number | null, signal?: AbortSignal): Promise<Rows<TaskRow>>;
   cgroups(view: Range, signal?: AbortSignal): Promise<CgroupsAnswer>;
+  counters(view: Range, signal?: AbortSignal): Promise<CountersAnswer>;
   waits(view: Range, signal?: AbortSignal): Promise<WaitsAnswer>;
   gaps(view: Range, signal?: AbortSignal): Promise<GapsAnswer>;
 }

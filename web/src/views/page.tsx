@@ -2,6 +2,7 @@
 import { AppContext, type App } from "./app";
 import { CgroupsLane } from "./cgroups_lane";
 import { CoreLane } from "./core_lane";
+import { CountersLane } from "./counters_lane";
 import { EventsLane } from "./events_lane";
 import { FlameLane } from "./flame_lane";
 import { Gaps } from "./gaps";
@@ -29,6 +30,7 @@ export function Page({ app }: { app: App }) {
           <CoreLane />
           <WaitsLane />
           <CgroupsLane />
+          <CountersLane />
           <HeatLane />
           <FlameLane />
           <TasksLane />

@@ -11,7 +11,7 @@ import { byLength } from "../logic/waits";
 import { showLane, useApp, type App } from "./app";
 import { goToWait } from "./wait_steps";
 
-const LANE_TEXT: Record<Lane, string> = { events: "event", cores: "core map", waits: "waits", cgroups: "cgroups", heat: "heat map", flame: "flame graph", tasks: "tasks" };
+const LANE_TEXT: Record<Lane, string> = { events: "event", cores: "core map", waits: "waits", cgroups: "cgroups", counters: "counters", heat: "heat map", flame: "flame graph", tasks: "tasks" };
 const MOST_LISTED = 200;
 
 export function chosenIncident(app: App, id: string | null): Incident | null {

@@ -53,6 +53,10 @@ def assess(case: Case) -> Assessment | None:
     if hit is not None:
         text = f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times"
         evidence.append(case.evidence(text, "cgroups"))
+        killed = _killed(case, hit[0])
+        if killed:
+            text = f"the limit of {hit[0]} ended {killed:,.0f} of its tasks (OOM)"
+            evidence.append(case.evidence(text, "cgroups"))
     if free is not None:
         text = f"the machine has {free / (1 << 30):.1f} GiB available meanwhile"
         evidence.append(case.evidence(text, "memory"))
@@ -97,6 +101,13 @@ def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
     related = [(count, path) for path, count in counts.items() if count and _is_of(path, own)]
     count, path = max(related, key=lambda pair: pair[0], default=(0, ""))
     return (path, float(count)) if count else None
+
+
+def _killed(case: Case, cgroup: str) -> float:
+    """How many tasks were killed for want of memory below this limit."""
+    rows = case.counters.rows_of("cgroups", [case.window])
+    is_its = np.array([str(path) == cgroup for path in rows["path"]], bool)
+    return float(np.nan_to_num(rows["oom_kills"])[is_its].sum())
 
 
 def _is_of(path: str, own: str | None) -> bool:

@@ -32,6 +32,7 @@ from necroscope.views.web import answers
 from necroscope.views.web.answers import MEDIA_TYPE, pack_arrays
 from necroscope.views.web.cgroups_answer import cgroups_answer
 from necroscope.views.web.core_pictures import CorePictures
+from necroscope.views.web.counters_answer import counters_answer
 from necroscope.views.web.export import STATIC, Export, exported_page
 from necroscope.views.web.flame_answer import FlameOf, GraphQuestion, flame_answer
 from necroscope.views.web.guard import POLICY, Application, Guard
@@ -114,6 +115,7 @@ def recording_app(recording: ServedRecording, static: Path = STATIC) -> FastAPI:
     app.exception_handler(NecroscopeError)(_answer_error)
     app.exception_handler(RequestValidationError)(_answer_bad_words)
     _add_lists(app, recording)
+    _add_lines(app, recording.store)
     _add_cores(app, recording, pictures)
     _add_heat(app, recording.store)
     _add_flame(app, recording.store)
@@ -207,11 +209,27 @@ def _add_lists(app: FastAPI, recording: ServedRecording) -> None:
         window = span_of(from_ns, to_ns)
         return await _in_thread(answers.gaps_answer, store, window.from_ns, window.to_ns)
 
+    @app.get("/api/report")
+    async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
+        return await _in_thread(recording.reports.answer, at_ns, is_long=True)
+
+
+def _add_lines(app: FastAPI, store: Store) -> None:
+    """Lanes that are lines or bars over time."""
+
     @app.get("/api/cgroups")
     async def cgroups(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
         window = span_of(from_ns, to_ns)
         return await _in_thread(
             lambda: cgroups_answer(store, window.from_ns, window.to_ns, TimeLimit(TIME_LIMIT_S)),
+            is_long=True,
+        )
+
+    @app.get("/api/counters")
+    async def counters(from_ns: Moment, to_ns: Moment) -> dict[str, Any]:
+        window = span_of(from_ns, to_ns)
+        return await _in_thread(
+            lambda: counters_answer(store, window.from_ns, window.to_ns, TimeLimit(TIME_LIMIT_S)),
             is_long=True,
         )
 
@@ -223,10 +241,6 @@ def _add_lists(app: FastAPI, recording: ServedRecording) -> None:
         return await _in_thread(
             lambda: waits_answer(history.longest(span, TimeLimit(TIME_LIMIT_S))), is_long=True
         )
-
-    @app.get("/api/report")
-    async def report(at_ns: OptionalMoment = None) -> dict[str, Any]:
-        return await _in_thread(recording.reports.answer, at_ns, is_long=True)
 
 
 def _last_rows(

@@ -36,6 +36,7 @@ from necroscope.store.time_limit import TimeLimit
 from necroscope.views.web import answers
 from necroscope.views.web.answers import pack_arrays
 from necroscope.views.web.cgroups_answer import cgroups_answer
+from necroscope.views.web.counters_answer import counters_answer
 from necroscope.views.web.waits_answer import waits_answer
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -156,6 +157,7 @@ def _data(store: Store, description: dict[str, Any], export: Export) -> bytes:
         "events": _rows(store, "events", view),
         "tasks": _rows(store, "tasks", view),
         "cgroups": cgroups_answer(store, *view, TimeLimit(_TIME_LIMIT_S)),
+        "counters": counters_answer(store, *view, TimeLimit(_TIME_LIMIT_S)),
         "waits": waits_answer(WaitHistory(store).longest(view, TimeLimit(_TIME_LIMIT_S))),
         "cores": {
             "from": str(modes.start_ns),

@@ -106,3 +106,12 @@ def test_hits_of_the_limit_or_stalls_for_memory_confirm_it() -> None:
     for node in (copied(stalled=0.0, hits=9_000), copied(stalled=0.3, hits=0)):
         (incident,) = diagnose(node).incidents
         assert incident.verdict.cause == "memcg-limit-reclaim"
+
+
+def test_tasks_that_the_limit_killed_are_evidence() -> None:
+    node = drawn_node(LIMIT).add(
+        "cgroups", 24, controller="memory", path="/pods/a", memory_max_events=9_000, oom_kills=3
+    )
+    (incident,) = diagnose(node).incidents
+    texts = [item.text for item in incident.verdict.evidence]
+    assert "the limit of /pods/a ended 3 of its tasks (OOM)" in texts

@@ -55,6 +55,7 @@ def without_lifespan(app: Any) -> Any:
 PATHS = (
     "cgroups",
     "cores",
+    "counters",
     "events",
     "export",
     "flame",
