@@ -136,7 +136,7 @@ class _Parts:
         path.write_text(json.dumps(parts))
 
 
-def _no_sampler(settings: Any, _cores: object) -> Any:
+def _no_sampler(settings: Any, *_: object) -> Any:
     from necroscope.recorder.node_sources import NodeSources
     from necroscope.recorder.own_cost import OwnCost
 

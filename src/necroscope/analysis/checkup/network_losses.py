@@ -11,17 +11,16 @@ from typing import Final
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
 
 QUESTION: Final = "network-losses"
-_RECORD: Final = "record it: necroscope record --dir D --for 10m, then: necroscope diagnose D"
 _SINCE_UP: Final = (
     (
         re.compile(r"tx-(\d+)/tx_timeout"),
         "its transmit watchdog fired on queue {queue}",
-        "a core that polls the queue was held, or the device: " + _RECORD,
+        "a core that polls the queue was held, or the device: {look}",
     ),
     (
         re.compile(r"suspected_poll_starvation"),
         "its driver was reset because a poll did not get a core",
-        "find what holds the core: " + _RECORD,
+        "find what holds the core: {look}",
     ),
     (
         re.compile(r"(\w+_allowance_exceeded)"),
@@ -40,22 +39,23 @@ _NOW: Final = {
 
 def examine(seen: Seen) -> list[Finding]:
     rows = [row for row in seen.newest("nics", "device", "counter") if row["driver"] != "veth"]
-    told = [finding for row in rows if (finding := _since_up(row)) is not None]
-    return [*_now(seen.rows("network")), *told]
+    look = seen.closer_look("10m")
+    counted = [finding for row in rows if (finding := _since_up(row, look)) is not None]
+    return [*_now(seen.rows("network"), look), *counted]
 
 
-def _since_up(row: NamedRow) -> Finding | None:
+def _since_up(row: NamedRow, look: str) -> Finding | None:
     for form, words, hint in _SINCE_UP:
         found = form.fullmatch(str(row["counter"]))
         if found is not None and number(row["value"]):
             what = words.format(queue=found[1] if form.groups else "")
             title = f"{row['device']}: {what}, {number(row['value']):,} times since it came up"
             facts = (f"driver {row['driver']}, {row['firmware'] or 'version unknown'}",)
-            return Finding(QUESTION, Level.NOTICE, title, facts, hint)
+            return Finding(QUESTION, Level.NOTICE, title, facts, hint.format(look=look))
     return None
 
 
-def _now(rows: list[NamedRow]) -> list[Finding]:
+def _now(rows: list[NamedRow], look: str) -> list[Finding]:
     found = []
     for column, (least, words) in _NOW.items():
         count = sum(number(row[column]) for row in rows)
@@ -63,5 +63,5 @@ def _now(rows: list[NamedRow]) -> list[Finding]:
             entries = number(rows[-1]["conntrack_entries"])
             facts = (f"{entries:,} connections are tracked",) if "conntrack" in column else ()
             title = f"{count:,} {words} in {len(rows)} s"
-            found.append(Finding(QUESTION, Level.PROBLEM, title, facts, _RECORD))
+            found.append(Finding(QUESTION, Level.PROBLEM, title, facts, look))
     return found

@@ -12,20 +12,17 @@ QUESTION: Final = "softirq-stall"
 def examine(seen: Seen) -> list[Finding]:
     stalled = [row for row in seen.rows("softirq_delay") if _waited_ns(row) >= STALL_NS]
     worst = {number(row["cpu"]): row for row in sorted(stalled, key=_waited_ns)}
-    return [_finding(cpu, row) for cpu, row in sorted(worst.items())]
+    return [_finding(cpu, row, seen.closer_look("2m")) for cpu, row in sorted(worst.items())]
 
 
 def _waited_ns(row: NamedRow) -> int:
     return max(number(row["worst_ns"]), number(row["pending_ns"]))
 
 
-def _finding(cpu: int, row: NamedRow) -> Finding:
+def _finding(cpu: int, row: NamedRow, look: str) -> Finding:
     title = (
         f"core {cpu}: a {row['vector']} softirq waited {format_duration(_waited_ns(row))} for its"
         " handler"
     )
-    hint = (
-        "a network driver's poll misses its deadline after 5 s of this; record it: necroscope"
-        " record --dir D --for 2m"
-    )
+    hint = f"a network driver's poll misses its deadline after 5 s of this; {look}"
     return Finding(QUESTION, Level.PROBLEM, title, (), hint)
