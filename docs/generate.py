@@ -22,6 +22,7 @@ WRITTEN_AS = {
     "duration": "`250ms`, `90s`, `10m`, `2h`, `7d`",
     "hertz": "a whole number",
     "percent": "a whole number",
+    "count": "a whole number",
     "switch": "`on` or `off`",
     "text": "text",
 }

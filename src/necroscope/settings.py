@@ -14,8 +14,8 @@ from necroscope.model.units import parse_bytes, parse_duration_ns
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`unit` says how a value is written: duration, bytes, hertz, percent, switch or text. `low`
-    and `high`, written the same way, are the least and the most that it may be.
+    """`unit` says how a value is written: duration, bytes, hertz, percent, count, switch or text.
+    `low` and `high`, written the same way, are the least and the most that it may be.
     """
 
     name: str
@@ -121,6 +121,14 @@ SETTINGS: Final = (
         "containers", "10s", "duration", "how often containers are read; 0s: never", "0s", "1h"
     ),
     Setting(
+        "own-log-lines",
+        "0",
+        "count",
+        "how many of the last lines that a crash-looping unit wrote to the journal `check` quotes",
+        "0",
+        "50",
+    ),
+    Setting(
         "jobs",
         "5s",
         "duration",
@@ -204,6 +212,7 @@ class Settings:
     patterns: Path | None
     units_ns: int
     containers_ns: int
+    own_log_lines: int
     jobs_ns: int
     jobs_below: str
     facts_ns: int
@@ -246,6 +255,7 @@ def parse(values: Mapping[str, str]) -> Settings:
         patterns=_path(value["patterns"]),
         units_ns=value["units"],
         containers_ns=value["containers"],
+        own_log_lines=value["own-log-lines"],
         jobs_ns=value["jobs"],
         jobs_below=value["jobs-below"],
         facts_ns=value["facts"],
@@ -313,6 +323,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "bytes": parse_bytes,
     "hertz": _whole,
     "percent": _whole,
+    "count": _whole,
     "switch": _switch,
     "text": str,
 }

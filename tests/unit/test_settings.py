@@ -9,6 +9,8 @@ from necroscope.model.definitions import LONGEST_SEGMENT_NS
 from necroscope.model.units import NS_PER_S
 from necroscope.settings import SETTINGS, parse, read_file
 
+UNITS = ("duration", "bytes", "hertz", "percent", "count", "switch", "text")
+
 
 def test_the_defaults_are_those_of_the_design() -> None:
     settings = parse({})
@@ -47,10 +49,7 @@ def test_sources_beside_the_kernel_can_be_switched_off_and_on() -> None:
 
 def test_every_setting_says_what_it_is_for_and_is_named_once() -> None:
     assert len({setting.name for setting in SETTINGS}) == len(SETTINGS)
-    assert all(
-        setting.help and setting.unit in ("duration", "bytes", "hertz", "percent", "switch", "text")
-        for setting in SETTINGS
-    )
+    assert all(setting.help and setting.unit in UNITS for setting in SETTINGS)
 
 
 def test_given_values_replace_defaults() -> None:

@@ -56,7 +56,8 @@ def container_of(cgroup: str | None, node: Node) -> str | None:
         return None
     rows = node.columns("containers")
     known = rows["name"][rows["container"] == found.container] if len(rows) else []
-    return next((str(name) for name in reversed(known) if name), found.container[:12])
+    name = next((str(name) for name in reversed(known) if name), None)
+    return name or node.started_containers.get(found.container, found.container[:12])
 
 
 def _grown(now: Stacks, before: Stacks) -> list[TaskShare]:

@@ -14,6 +14,14 @@ from necroscope.analysis.device_counters import CounterRise, read_rises
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
 from necroscope.analysis.recording import Recording
+from necroscope.analysis.recreations import (
+    DEATH,
+    MADE,
+    START,
+    RecreationLoop,
+    find_loops,
+    names_of,
+)
 from necroscope.analysis.sampled_cores import cores_from_samples
 from necroscope.analysis.stacks import Stacks, stacks_of
 from necroscope.analysis.task_waits import TaskWait, task_waits
@@ -96,6 +104,29 @@ class Node:
     def waits(self) -> tuple[TaskWait, ...]:
         """Those that count, in order of time."""
         return task_waits(self.columns("waits"))
+
+    @cached_property
+    def recreations(self) -> tuple[RecreationLoop, ...]:
+        """Containers that were removed and re-created again and again, the most first."""
+        return tuple(find_loops(self._container_events))
+
+    @cached_property
+    def started_containers(self) -> dict[str, str]:
+        """The names of containers that were started, by their ids: one that lived between two looks
+        is in no other table.
+        """
+        return names_of(self._container_events)
+
+    @cached_property
+    def _container_events(self) -> list[dict[str, Any]]:
+        """Who makes them is told once per segment, which may have begun before the stretch."""
+        earlier = self.rows("events", Span(self.span[0] - LONGEST_SEGMENT_NS, self.span[1]))
+        return [
+            row
+            for row in earlier
+            if row["kind"] == MADE
+            or (row["kind"] in (START, DEATH) and row["time"] >= self.span[0])
+        ]
 
     @cached_property
     def device_rises(self) -> tuple[CounterRise, ...]:

@@ -12,6 +12,8 @@ import numpy as np
 from necroscope.analysis.attribution import container_of
 from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.node import Node
+from necroscope.analysis.origin_facts import with_package
+from necroscope.analysis.recreations import RecreationLoop
 from necroscope.analysis.report import Origin
 from necroscope.model.container_paths import parse_container, parse_unit
 from necroscope.model.span import Span
@@ -163,6 +165,9 @@ def producer(node: Node) -> Producer | None:
     told = (
         f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
     )
+    recreated = _recreated(origin, node)
+    if recreated is not None:
+        return Producer(_maker(recreated, node), f"{told}; {_describe(recreated)}", "events")
     count = next(
         (
             dict(restarts(node, *where)).get(origin.name)
@@ -174,6 +179,35 @@ def producer(node: Node) -> Producer | None:
     return Producer(
         origin, f"{told}; {origin.name} restarted {count} times" if count else told, "cgroup_ledger"
     )
+
+
+def loop_of(origin: Origin, node: Node) -> RecreationLoop | None:
+    """The containers that a unit, or the container itself, comes back as."""
+    if origin.kind == "unit":
+        return next((loop for loop in node.recreations if loop.unit == origin.name), None)
+    return _recreated(origin, node)
+
+
+def _recreated(origin: Origin, node: Node) -> RecreationLoop | None:
+    if origin.kind != "container":
+        return None
+    return next((loop for loop in node.recreations if loop.name == origin.name), None)
+
+
+def _maker(loop: RecreationLoop, node: Node) -> Origin:
+    """What to act on: a container that is removed comes back, so it is the unit, where it is
+    known.
+    """
+    container = ("container", loop.title)
+    image = (("image", loop.image),) if loop.image else ()
+    if loop.unit is None:
+        return Origin(*container, image)
+    return with_package(node, Origin("unit", loop.unit, (container, *image)))
+
+
+def _describe(loop: RecreationLoop) -> str:
+    by = f" by {loop.unit} ({loop.known_by})" if loop.unit else ""
+    return f"container {loop.title} is {loop.describe()}{by}"
 
 
 def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:
@@ -195,12 +229,20 @@ def _crash_loop(node: Node) -> Producer | None:
     dead = dead_cgroups(node, node.span[1])
     if dead is None or dead.grown < _LEAST_LEFT:
         return None
+    for loop in node.recreations:
+        if _are_about_as_many(len(loop.containers), dead.grown):
+            told = f"{_describe(loop)}, while {dead.grown} cgroups died"
+            return Producer(_maker(loop, node), told, "events")
     for kind, table, column in _RESTARTING:
         for name, count in restarts(node, table, column):
-            if dead.grown <= count * _ABOUT_AS_MANY and count <= dead.grown * _ABOUT_AS_MANY:
+            if _are_about_as_many(count, dead.grown):
                 told = f"{kind} {name} restarted {count} times while {dead.grown} cgroups died"
                 return Producer(Origin(kind, name), told, table)
     return None
+
+
+def _are_about_as_many(starts: int, died: int) -> bool:
+    return died <= starts * _ABOUT_AS_MANY and starts <= died * _ABOUT_AS_MANY
 
 
 def _dying_subtree(node: Node) -> Producer | None:

@@ -2,13 +2,17 @@
 image a container is of.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.columns import ColumnArrays, Flags
+from necroscope.analysis.node import Node
 from necroscope.analysis.report import Evidence, Origin
+from necroscope.model.definitions import LONGEST_SEGMENT_NS
+from necroscope.model.span import Span
 
 _TABLES: Final = {"unit": "units", "container": "containers"}
 
@@ -22,7 +26,41 @@ def about(case: Case, origin: Origin | None) -> list[Evidence]:
     rows = rows.at(rows["time"] <= case.window[1])
     rows = rows.at(_is_of(rows, origin)) if len(rows) else rows
     facts = (_of_unit(rows) if table == "units" else _of_container(rows)) if len(rows) else []
+    facts += _of_file(case.node, origin) if table == "units" else []
     return [case.evidence(f"{origin.name}: {', '.join(facts)}", table)] if facts else []
+
+
+def with_package(node: Node, origin: Origin) -> Origin:
+    """A unit with the file that makes it run and the package that brought it, where they are
+    known.
+    """
+    rows = node.columns("units")
+    files = rows["fragment"][rows["unit"] == origin.name] if len(rows) else []
+    file = next((str(name) for name in reversed(files) if name), None)
+    known = unit_facts(node, origin.name)
+    links = [("file", file)] if file else []
+    links += [("package", known["unit_package"])] if "unit_package" in known else []
+    return replace(origin, chain=(*origin.chain, *links))
+
+
+def unit_facts(node: Node, unit: str) -> dict[str, str]:
+    """By kind, the latest value of each fact about a unit. Facts are told when a segment begins."""
+    span = Span(node.span[0] - LONGEST_SEGMENT_NS, node.span[1])
+    return {
+        str(row["kind"]): str(row["value"])
+        for row in node.rows("facts", span)
+        if row["name"] == unit and row["value"] is not None and row["kind"].startswith("unit_")
+    }
+
+
+def _of_file(node: Node, origin: Origin) -> list[str]:
+    known = unit_facts(node, origin.name)
+    words = {
+        "unit_package": "of package {}",
+        "unit_drop_ins": "changed by {}",
+        "unit_since": "enabled since {}",
+    }
+    return [text.format(known[kind]) for kind, text in words.items() if kind in known]
 
 
 def _is_of(rows: ColumnArrays, origin: Origin) -> Flags:

@@ -4,12 +4,13 @@ problem, 2 could not tell.
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import click
 
-from necroscope.analysis.checkup import saturated_cores, zombie_cgroups
+from necroscope.analysis.checkup import crash_loops, saturated_cores, zombie_cgroups
 from necroscope.analysis.checkup.checkup import Checkup, check_up
 from necroscope.analysis.checkup.finding import Finding, Level, Seen
 from necroscope.analysis.checkup.saturated_cores import SECONDS
@@ -19,6 +20,8 @@ from necroscope.errors import NecroscopeError
 from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
+from necroscope.sources.containers.containers import has_daemon
+from necroscope.sources.systemd.own_log import read_last_lines
 from necroscope.verdicts.ledger import Ledger
 from necroscope.views.checkup import render, render_plugin
 from necroscope.views.incident_lines import incident_findings, recent
@@ -26,6 +29,8 @@ from necroscope.views.incident_lines import incident_findings, recent
 # One tick of a second; where that finds a core held, some more, to see whether it stays so.
 _LOOK_NS: Final = 1_050 * NS_PER_MS
 _LONG_LOOK_NS: Final = SECONDS * NS_PER_S + 50 * NS_PER_MS
+_LONGEST_TURN_NS: Final = 15 * NS_PER_S
+_LOGS_LIMIT: Final = 10
 
 
 @click.command()
@@ -55,8 +60,10 @@ def command(
     """Is this node well? Held cores, softirq stalls, resets in the log, dead cgroups, crash loops,
     colliding interrupts.
 
-    Takes under two seconds (three more if a core is held, to see whether it stays so) and writes
-    nothing to disk. Exit 0 well, 1 problem, 2 could not tell.
+    Takes under two seconds and writes nothing to disk. It looks three seconds longer if a core is
+    held, to see whether it stays so, or if a container daemon is slow; and up to eighteen if a
+    container is re-created again and again, to see who does so. Exit 0 well, 1 problem, 2 could not
+    tell.
 
     \b
     Examples:
@@ -68,8 +75,17 @@ def command(
     """
     settings = chosen_settings(settings_file, options)
     seen = look(settings, _LOOK_NS)
-    if any(finding.level is Level.NOTICE for finding in saturated_cores.examine(seen)):
+    is_held = any(finding.level is Level.NOTICE for finding in saturated_cores.examine(seen))
+    if is_held or _is_unanswered(settings, seen):
         seen = look(settings, _LONG_LOOK_NS)
+    unmade = [loop for loop in crash_loops.recreated(seen) if loop.unit is None]
+    if unmade and settings.containers_ns:
+        # Long enough to be there when it is re-created the next time.
+        turn_ns = min(loop.period_ns for loop in unmade)
+        closely = replace(settings, containers_ns=NS_PER_S)
+        seen = look(closely, min(2 * turn_ns, _LONGEST_TURN_NS) + _LONG_LOOK_NS)
+    if settings.own_log_lines:
+        seen = replace(seen, own_logs=_own_logs(settings, seen))
     more = _probed(settings, seen) if is_probing else ()
     recorded = recording if recording is not None else seen.recording
     if recorded is not None:
@@ -77,6 +93,21 @@ def command(
     checkup = check_up(seen, more)
     _print(checkup, as_json=as_json, plugin=plugin)
     sys.exit(checkup.exit_code)
+
+
+def _own_logs(settings: Settings, seen: Seen) -> dict[str, tuple[str, ...]]:
+    units = crash_loops.units_to_ask(seen)[:_LOGS_LIMIT]
+    return {
+        unit: read_last_lines(settings.host_root, unit, settings.own_log_lines) for unit in units
+    }
+
+
+def _is_unanswered(settings: Settings, seen: Seen) -> bool:
+    """A container daemon that systemd starts for the question takes longer than a short look."""
+    is_told = seen.rows("containers") or any(
+        row["table"] == "containers" for row in seen.rows("gaps")
+    )
+    return bool(settings.containers_ns) and not is_told and has_daemon(settings.host_root)
 
 
 def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:

@@ -14,13 +14,15 @@ from necroscope.sources.perf.log_clock import LogClock
 
 # The kernel's log reaches back to the boot, months ago.
 _KEEP_NS: Final = 400 * 86400 * NS_PER_S
+# What daemons remember of their containers: enough for a loop that takes a minute per turn.
+_HISTORY_NS: Final = 300 * NS_PER_S
 
 
 def look(settings: Settings, look_ns: int) -> Seen:
     memory = MemorySegment(_KEEP_NS)
     clock = LogClock()
     time_line = TimeLine.starting_at(clock.read())
-    sources = open_sources(settings, clock, time_line)
+    sources = open_sources(settings, clock, time_line, history_ns=_HISTORY_NS)
     recorder = Recorder(settings, sources, memory, time_line, flush_ns=0)
     recorder.run(look_ns)
     memory.describe("", recorder.notices())

@@ -80,10 +80,12 @@ def open_sources(
     labels: Mapping[str, str] | None = None,
     broker: Broker | None = None,
     earlier: EarlierBoot | None = None,
+    history_ns: int = 0,
 ) -> NodeSources:
     """`labels` are those the node was given; they are facts like the others. `broker` has
     CAP_SYS_PTRACE, if this process has given it up. `earlier` is the boot before this one, if
-    nothing of this one is recorded yet.
+    nothing of this one is recorded yet. `history_ns`: how far back daemons are asked what happened;
+    a recorder asks for nothing from before it started.
     """
     root = settings.host_root
     _allow_descriptors()
@@ -116,7 +118,7 @@ def open_sources(
             source.period_s = settings.tick_ns / NS_PER_S
     user_patterns = read_user_patterns(settings.patterns) if settings.patterns else ()
     kernel_log = KernelLog(root, time_line.from_log_clock, PatternSet(user_patterns))
-    services = _service_sources(settings, time_line, labels or {}, broker)
+    services = _service_sources(settings, time_line, labels or {}, broker, history_ns)
     services += [BootEnd(root, earlier)] if earlier is not None else []
     services += [_jobs(settings, lookup, broker)] if settings.jobs_ns else []
     opened.clocks, opened.lookup = ClockWatch(clock, time_line), lookup
@@ -125,7 +127,11 @@ def open_sources(
 
 
 def _service_sources(
-    settings: Settings, time_line: TimeLine, labels: Mapping[str, str], broker: Broker | None
+    settings: Settings,
+    time_line: TimeLine,
+    labels: Mapping[str, str],
+    broker: Broker | None,
+    history_ns: int,
 ) -> list[Source]:
     """What the node's own daemons and files tell; each can be switched off."""
     root = settings.host_root
@@ -133,7 +139,7 @@ def _service_sources(
     if settings.units_ns:
         sources.append(Units(root, settings.units_ns, time_line.from_monotonic))
     if settings.containers_ns:
-        sources.append(Containers(root, settings.containers_ns))
+        sources.append(Containers(root, settings.containers_ns, history_ns=history_ns))
     if settings.facts_ns:
         sources.append(
             Facts(

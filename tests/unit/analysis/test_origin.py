@@ -1,5 +1,7 @@
 """Who leaves dead cgroups behind."""
 
+import json
+
 from tests.drawn_node import DrawnNode, at, drawn_node
 
 from necroscope.analysis.node import Node
@@ -91,6 +93,55 @@ def test_containers_of_ever_new_ids_are_named_by_what_they_lie_below() -> None:
     assert produced(drawn) == Origin("cgroup", "/jobs")
     (leak,) = leaks(Node(drawn, (at(0), at(60))))
     assert (leak.pattern, leak.left) == ("/jobs/*", 10)
+
+
+def recreate(drawn: DrawnNode, ids: list[str], unit: str | None) -> DrawnNode:
+    """What Docker's events tell of containers that a supervisor makes one after the other."""
+    for number, one in enumerate(ids):
+        own = {"container": one, "name": "ecs-agent", "image": "amazon-ecs-agent:1.8"}
+        for offset, kind, more in ((0, "start", {}), (0.2, "die", {"exit_code": 5})):
+            drawn.event(
+                number + offset, f"container_{kind}", fields=json.dumps(own | more), by_kernel=False
+            )
+    if unit is not None:
+        made = {"name": "ecs-agent", "unit": unit, "how": "no other unit is connected"}
+        drawn.event(5, "container_made", fields=json.dumps(made), by_kernel=False)
+    return drawn
+
+
+def test_a_container_of_ever_new_ids_leads_to_the_unit_that_makes_it_and_its_package() -> None:
+    ids = [f"{digit}{ID}" for digit in "0123456789"]
+    drawn = recreate(loop(node(), [f"/docker/{one}" for one in ids]), ids, "ecs.service")
+    drawn.add("units", 1, unit="ecs.service", fragment="/lib/systemd/system/ecs.service")
+    drawn.add("facts", 1, kind="unit_package", name="ecs.service", value="amazon-ecs-init")
+    found = told(drawn)
+    assert found is not None
+    assert found.origin == Origin(
+        "unit",
+        "ecs.service",
+        (
+            ("container", "ecs-agent"),
+            ("image", "amazon-ecs-agent:1.8"),
+            ("file", "/lib/systemd/system/ecs.service"),
+            ("package", "amazon-ecs-init"),
+        ),
+    )
+    assert "container ecs-agent is re-created every 1 s, 10 times" in found.words
+
+
+def test_one_whose_maker_was_not_seen_is_still_named_with_its_image() -> None:
+    ids = [f"{digit}{ID}" for digit in "0123456789"]
+    drawn = recreate(loop(node(), [f"/docker/{one}" for one in ids]), ids, None)
+    assert produced(drawn) == Origin("container", "ecs-agent", (("image", "amazon-ecs-agent:1.8"),))
+
+
+def test_without_a_ledger_what_is_recreated_as_often_as_cgroups_die_is_named() -> None:
+    ids = [f"{digit}{ID}" for digit in "0123456789"]
+    drawn = recreate(node().zombies(0, 500).zombies(30, 512), ids, "ecs.service")
+    origin = produced(drawn)
+    assert origin is not None
+    assert (origin.kind, origin.name) == ("unit", "ecs.service")
+    assert produced(recreate(node().zombies(0, 500).zombies(30, 900), ids, "ecs.service")) is None
 
 
 def restarting(grown: int, **restarts: int) -> DrawnNode:

@@ -1,12 +1,14 @@
 """Does a unit or a container start and die again and again? An unused one that does is easily
 overlooked for months.
 
-The count of restarts is of a container's whole life: one that has been running since is well.
+The count of restarts is of a container's whole life: one that has been running since is well. One
+that is removed and re-created each time has no count: the daemon's events of the last minutes tell.
 """
 
 from typing import Final
 
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.recreations import RecreationLoop, find_loops
 from necroscope.model.units import NS_PER_S
 
 QUESTION: Final = "crash-loop"
@@ -17,13 +19,40 @@ _DEAD_STATES: Final = frozenset({"exited", "dead", "stopped", "created"})
 
 
 def examine(seen: Seen) -> list[Finding]:
-    units = [row for row in seen.newest("units", "unit") if _is_looping_unit(row)]
+    units = _looping_units(seen)
     containers = [
         row
         for row in seen.newest("containers", "container", "name")
         if _is_looping_container(row, seen.now_ns)
     ]
-    return [_of_unit(row) for row in units] + [_of_container(row) for row in containers]
+    return [
+        *(_of_unit(row, seen) for row in units),
+        *(_of_container(row) for row in containers),
+        *(_of_recreation(loop, seen) for loop in recreated(seen)),
+    ]
+
+
+def units_to_ask(seen: Seen) -> list[str]:
+    """Those whose own log may say why they, or their containers, die."""
+    own = [str(row["unit"]) for row in _looping_units(seen)]
+    return list(dict.fromkeys([*own, *(loop.unit for loop in recreated(seen) if loop.unit)]))
+
+
+def _looping_units(seen: Seen) -> list[NamedRow]:
+    return [row for row in seen.newest("units", "unit") if _is_looping_unit(row)]
+
+
+def _quoted(unit: str, seen: Seen) -> list[str]:
+    return [f"its log: {line}" for line in seen.own_logs.get(unit, ())]
+
+
+def recreated(seen: Seen) -> list[RecreationLoop]:
+    """Containers that die and come again under a new id, and still do."""
+    return [
+        loop
+        for loop in find_loops(seen.rows("events"))
+        if loop.is_failing and seen.now_ns - loop.last_ns <= max(RECENT_NS, 3 * loop.period_ns)
+    ]
 
 
 def _is_looping_unit(row: NamedRow) -> bool:
@@ -46,7 +75,7 @@ def _is_looping_container(row: NamedRow, now_ns: int) -> bool:
     return row["started_ns"] is not None and now_ns - number(row["started_ns"]) <= RECENT_NS
 
 
-def _of_unit(row: NamedRow) -> Finding:
+def _of_unit(row: NamedRow, seen: Seen) -> Finding:
     unit = row["unit"]
     result = f"result {row['result']}, status {row['main_status']}, unit file {row['file_state']}"
     title = f"{unit} crash-loops: {number(row['restarts']):,} restarts, now {row['sub_state']}"
@@ -54,7 +83,7 @@ def _of_unit(row: NamedRow) -> Finding:
         QUESTION,
         Level.PROBLEM,
         title,
-        (result,),
+        (result, *_quoted(str(unit), seen)),
         f"journalctl -u {unit}; unused? systemctl disable --now {unit}",
     )
 
@@ -73,3 +102,24 @@ def _of_container(row: NamedRow) -> Finding:
         (facts,),
         "",
     )
+
+
+def _of_recreation(loop: RecreationLoop, seen: Seen) -> Finding:
+    """The hint acts on the unit: a container that is removed comes back."""
+    end = loop.describe_end()
+    facts = [f"{end}, image {loop.image}" if end else f"image {loop.image}"]
+    if loop.unit is None:
+        facts.append("no restart counter rises; who makes it was not seen")
+        hint = f"what starts it? look for {loop.title} in the files of units and in crontabs"
+        return Finding(QUESTION, Level.PROBLEM, _recreation_title(loop), tuple(facts), hint)
+    facts.append(f"made by {loop.unit}: {loop.known_by}")
+    row = next((row for row in seen.newest("units", "unit") if row["unit"] == loop.unit), None)
+    if row is not None and row["fragment"]:
+        facts.append(f"unit file {row['fragment']}, {row['file_state']}, preset {row['preset']}")
+    facts += _quoted(loop.unit, seen)
+    hint = f"journalctl -u {loop.unit}; unused? systemctl disable --now {loop.unit}"
+    return Finding(QUESTION, Level.PROBLEM, _recreation_title(loop), tuple(facts), hint)
+
+
+def _recreation_title(loop: RecreationLoop) -> str:
+    return f"container {loop.title} crash-loops: {loop.describe()}"

@@ -10,7 +10,8 @@ from necroscope.model.event import ERROR, NOTICE, WARNING
 from necroscope.model.reading import Row
 from necroscope.sources.containers.docker_api import ContainerEvent
 from necroscope.sources.containers.kubernetes import LoggedContainer
-from necroscope.sources.service_event import service_event
+from necroscope.sources.containers.makers import ContainerMaker
+from necroscope.sources.service_event import Fields, service_event
 
 EACH_LIMIT: Final = 20
 _VERBS: Final = {
@@ -59,6 +60,13 @@ def restart_event(
     return service_event(
         min(now_ns, after.restarted_ns + ahead_ns), "container_start", message, fields, WARNING
     )
+
+
+def made_event(name: str, maker: ContainerMaker, now_ns: int) -> Row:
+    """Which unit makes the containers of a name."""
+    message = f"containers {name} are made by {maker.unit}: {maker.how}"
+    fields: Fields = {"name": name, "unit": maker.unit, "how": maker.how}
+    return service_event(now_ns, "container_made", message, fields, NOTICE)
 
 
 def _row(event: ContainerEvent, runtime: str, ahead_ns: int, more: int) -> Row:

@@ -18,15 +18,18 @@ from necroscope.model.clocks import shift_ns
 from necroscope.model.container_paths import ContainerPath, parse_container
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.model.reading import Moment, Reading, Row, Source
+from necroscope.model.units import NS_PER_S
 from necroscope.sources.background import Background
 from necroscope.sources.cgroupfs import hierarchies
 from necroscope.sources.cgroupfs.hierarchies import Hierarchy
 from necroscope.sources.cgroupfs.walk import walk
 from necroscope.sources.containers import oci_bundle
-from necroscope.sources.containers.container_events import daemon_events, restart_event
+from necroscope.sources.containers.container_events import daemon_events, made_event, restart_event
 from necroscope.sources.containers.container_state import ContainerState
 from necroscope.sources.containers.daemon import PODMAN_SOCKET, ContainerDaemon, DaemonLook
 from necroscope.sources.containers.kubernetes import LoggedContainer, PodLogs
+from necroscope.sources.containers.makers import MakerSearch
+from necroscope.sources.daemon_socket import is_there
 
 
 def read_running(root: Path) -> dict[str, ContainerState]:
@@ -73,12 +76,20 @@ def _telling(mounted: list[Hierarchy]) -> list[Hierarchy]:
 
 
 SOCKETS: Final = (("docker", "/run/docker.sock"), ("podman", PODMAN_SOCKET))
+
+
+def has_daemon(root: Path) -> bool:
+    return any(is_there(root, path) for _, path in SOCKETS)
+
+
 # What trouble is a gap of: a daemon that does not answer may be hiding deaths; other trouble hides
 # states only.
 _WITH_EVENTS: Final = ("containers", "events")
 _ONLY_STATES: Final = ("containers",)
 _GONE: Final = "gone"
 _BUNDLES_LIMIT: Final = 5_000
+# How much of a round, while containers are re-created and no process has told who does so.
+_MAKERS_RATIO: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -104,10 +115,16 @@ class Containers(Source):
         every_ns: int,
         sockets: Sequence[tuple[str, str]] = SOCKETS,
         realtime: Callable[[], int] = time.time_ns,
+        history_ns: int = 0,
     ) -> None:
+        """`history_ns`: how far back the first look asks for what happened."""
         self._root = root
         self._every_ns = every_ns
-        self._daemons = [ContainerDaemon(root, runtime, path) for runtime, path in sockets]
+        self._daemons = [
+            ContainerDaemon(root, runtime, path, history_ns=history_ns) for runtime, path in sockets
+        ]
+        self._makers = MakerSearch(root)
+        self._made_told: set[str] = set()
         self._pod_logs = PodLogs(root)
         self._realtime = realtime
         self._bundles: dict[str, oci_bundle.BundleNames] = {}
@@ -121,6 +138,7 @@ class Containers(Source):
     def start_segment(self) -> None:
         """The next round writes every container, so that the segment explains itself."""
         self._written.clear()
+        self._made_told.clear()
         self._next_ns = self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
@@ -168,6 +186,7 @@ class Containers(Source):
         for container, state in (found.running or {}).items():
             if container not in self._bundles and state.runtime not in ("docker", "lxc", "machine"):
                 self._bundles[container] = oci_bundle.read(self._root, container)
+        self._search_makers(found)
         if len(self._bundles) > _BUNDLES_LIMIT:
             self._bundles = {
                 container: self._bundles[container]
@@ -175,6 +194,15 @@ class Containers(Source):
                 if container in (found.running or {})
             }
         return found
+
+    def _search_makers(self, found: _Round) -> None:
+        for look in found.looks:
+            for event in look.events:
+                if event.kind == "container_start":
+                    self._makers.saw_start(event.name, event.container, event.time_ns)
+        sockets = [daemon.path for daemon in self._daemons]
+        seconds = _MAKERS_RATIO * self._every_ns / NS_PER_S
+        self._makers.search(sockets, seconds, self._realtime())
 
     def _take(self, found: _Round, reading: Reading) -> None:
         now_ns = found.asked.time_ns
@@ -190,6 +218,12 @@ class Containers(Source):
                     del self._told[container]
             events += daemon_events(look.events, look.runtime, found.ahead_ns)
         events += self._restarts(found, now_ns)
+        events += [
+            made_event(name, maker, now_ns)
+            for name, maker in self._makers.found.items()
+            if name not in self._made_told
+        ]
+        self._made_told |= self._makers.found.keys()
         states = self._lay_together(found)
         rows = [
             state.row(now_ns) for key, state in states.items() if self._written.get(key) != state

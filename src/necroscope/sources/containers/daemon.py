@@ -60,10 +60,19 @@ class ContainerDaemon:
     clock.
     """
 
-    def __init__(self, root: Path, runtime: str, path: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        root: Path,
+        runtime: str,
+        path: str,
+        timeout_s: float = TIMEOUT_S,
+        history_ns: int = 0,
+    ) -> None:
+        """`history_ns`: how far back the first look asks for events."""
         self.runtime = runtime
+        self.path = path
         self._root = root
-        self._path = path
+        self._history_ns = history_ns
         self._timeout_s = timeout_s
         self._since_ns: int | None = None
         self._told: set[_EventKey] = set()
@@ -74,7 +83,7 @@ class ContainerDaemon:
         self._last = DaemonLook(runtime)
 
     def is_there(self) -> bool:
-        return is_there(self._root, self._path)
+        return is_there(self._root, self.path)
 
     def look(self, realtime_ns: int) -> DaemonLook:
         """`realtime_ns` is the machine's clock now."""
@@ -108,7 +117,7 @@ class ContainerDaemon:
         """A socket that systemd listens on starts a Podman for each question: so it is asked only
         when something changed.
         """
-        if self._path != PODMAN_SOCKET or self._waiting:
+        if self.path != PODMAN_SOCKET or self._waiting:
             return None
         marks = []
         for name in _PODMAN_DATABASES:
@@ -122,9 +131,12 @@ class ContainerDaemon:
         """What is not told yet, and what then is. One may be booked a little after its time: so it
         goes back a second.
         """
-        if self._since_ns is None:
-            return [], set()
-        from_ns = max(self._since_ns, realtime_ns - _EVENTS_BACK_NS) - NS_PER_S
+        since_ns = self._since_ns
+        if since_ns is None:
+            if not self._history_ns:
+                return [], set()
+            since_ns = realtime_ns - self._history_ns
+        from_ns = max(since_ns, realtime_ns - _EVENTS_BACK_NS) - NS_PER_S
         answer = self._get(
             docker_api.events_target(from_ns, realtime_ns, is_podman=self.runtime == "podman")
         )
@@ -177,16 +189,16 @@ class ContainerDaemon:
 
     def _checked(self, status: int, body: bytes, target: str) -> bytes:
         if status != 200:
-            raise SourceUnavailable(f"{self._path} answers {status} to {target.partition('?')[0]}")
+            raise SourceUnavailable(f"{self.path} answers {status} to {target.partition('?')[0]}")
         return body
 
     def _unknown_form(self, error: Exception) -> SourceUnavailable:
-        return SourceUnavailable(f"{self._path} answers in an unknown form: {error!r}")
+        return SourceUnavailable(f"{self.path} answers in an unknown form: {error!r}")
 
     def _ask(self, target: str) -> tuple[int, bytes]:
         return http_get(
             lambda: DaemonSocket.connect_unix(
-                self._root, self._path, self._timeout_s, _ANSWER_BYTES
+                self._root, self.path, self._timeout_s, _ANSWER_BYTES
             ),
             target,
         )

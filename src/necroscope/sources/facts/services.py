@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.facts.fact import Fact, fact
+from necroscope.sources.facts.file_owners import enabled_since, packages_of
 from necroscope.sources.systemd.bus import (
     MANAGER,
     MANAGER_PATH,
@@ -31,6 +32,10 @@ _OUTCOME: Final = (
     "ConditionResult",
     "ConditionTimestampMonotonic",
 )
+_FILES: Final = ("FragmentPath", "DropInPaths")
+_ALL_SERVICES: Final = BusQuestion(
+    MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",))
+)
 # Restarts without anybody asking that make a loop.
 _LOOP: Final = 3
 
@@ -43,6 +48,7 @@ def collect(root: Path) -> Iterator[Fact]:
         yield from _manager(bus)
         yield from _unit_files(bus)
         yield from _loaded(bus)
+        yield from _files(bus, root)
     finally:
         bus.close()
 
@@ -88,9 +94,7 @@ def _loaded(bus: Bus) -> Iterator[Fact]:
     """Of services that are enabled: who wants them, what the vendor wants, and what came of
     them.
     """
-    (answer,) = bus.ask(
-        [BusQuestion(MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",)))]
-    )
+    (answer,) = bus.ask([_ALL_SERVICES])
     listed = [
         unit
         for unit in map(ListedUnit.of, answer[0] if answer else ())
@@ -116,6 +120,35 @@ def _loaded(bus: Bus) -> Iterator[Fact]:
         ]
         if depends:
             yield fact("unit_dependency", unit.name, "; ".join(depends))
+
+
+def _files(bus: Bus, root: Path) -> Iterator[Fact]:
+    """Of services that run or failed: what changes their file, the package it came with, and since
+    when they are enabled.
+    """
+    (answer,) = bus.ask([_ALL_SERVICES])
+    listed = [
+        unit
+        for unit in map(ListedUnit.of, answer[0] if answer else ())
+        if unit.active_state != "inactive"
+    ][:UNIT_LIMIT]
+    asked = [get(unit.path, "Unit", name) for unit in listed for name in _FILES]
+    answers = iter(bus.ask(asked))
+    fragments: dict[str, str] = {}
+    for unit in listed:
+        fragment, drop_ins = (
+            answer[0] if answer else "" for answer in (next(answers), next(answers))
+        )
+        if fragment:
+            fragments[unit.name] = str(fragment)
+        if drop_ins:
+            yield fact("unit_drop_ins", unit.name, " ".join(sorted(map(str, drop_ins))))
+    packages = packages_of(root, set(fragments.values()))
+    for name, fragment in fragments.items():
+        if fragment in packages:
+            yield fact("unit_package", name, packages[fragment])
+    for name, day in enabled_since(root, fragments.keys()).items():
+        yield fact("unit_since", name, day)
 
 
 def outcome(unit: ListedUnit, known: dict[str, Any]) -> str:

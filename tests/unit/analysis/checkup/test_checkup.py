@@ -1,7 +1,9 @@
 """Each question of the check-up: what it finds, and what it leaves alone."""
 
+import json
 from dataclasses import replace
 
+from necroscope.analysis.checkup import crash_loops
 from necroscope.analysis.checkup.checkup import COULD_NOT_TELL, PROBLEM, WELL, check_up
 from necroscope.analysis.checkup.finding import Finding, Level
 
@@ -310,3 +312,63 @@ def test_a_watchdog_that_fired_since_the_device_came_up_is_told(node) -> None:
     node.add("nics", device="eth0", driver="ena", counter="tx-3/tx_timeout", value=2)
     found = findings(node)["network-losses"]
     assert (found.level.value, "on queue 3, 2 times" in found.title) == ("notice", True)
+
+
+def recreate(node, count: int, ended_s: float = 5, code: int = 5) -> None:
+    """A container that a supervisor removes and makes again each 11 s, the last time some seconds
+    ago.
+    """
+    for number in range(count):
+        own = {"container": f"{number:x}" * 64, "name": "ecs-agent", "image": "ecs-agent:1.8"}
+        end_ns = NOW_NS - round((ended_s + 11 * (count - 1 - number)) * S)
+        for kind, time_ns, more in (
+            ("container_start", end_ns - 10 * S, {}),
+            ("container_die", end_ns, {"exit_code": code}),
+        ):
+            node.add("events", time=time_ns, kind=kind, fields=json.dumps(own | more))
+
+
+def test_a_container_that_is_recreated_under_new_ids_crash_loops_and_leads_to_its_unit(
+    node,
+) -> None:
+    recreate(node, 6)
+    made = {"name": "ecs-agent", "unit": "ecs.service", "how": "conmon watches it"}
+    node.add("events", kind="container_made", fields=json.dumps(made))
+    node.add(
+        "units",
+        unit="ecs.service",
+        fragment="/lib/systemd/system/ecs.service",
+        file_state="enabled",
+        preset="enabled",
+        active_state="active",
+    )
+    found = findings(node)["crash-loop"]
+    assert found.level is Level.PROBLEM
+    assert found.title == (
+        "container ecs-agent crash-loops: re-created every 11 s, 6 times, always 10 s old at its"
+        " end"
+    )
+    assert found.facts == (
+        "exit code 5 in 6 of 6 ends, image ecs-agent:1.8",
+        "made by ecs.service: conmon watches it",
+        "unit file /lib/systemd/system/ecs.service, enabled, preset enabled",
+    )
+    assert found.hint.endswith("systemctl disable --now ecs.service")
+
+
+def test_what_a_crash_looping_unit_wrote_is_quoted_where_it_was_asked_for(node) -> None:
+    node.add("units", unit="a.service", result="start-limit-hit", sub_state="failed")
+    seen = replace(node.seen(), own_logs={"a.service": ("no credentials",)})
+    (found,) = check_up(seen).findings
+    assert found.facts[-1] == "its log: no credentials"
+    assert crash_loops.units_to_ask(seen) == ["a.service"]
+
+
+def test_a_container_that_was_recreated_an_hour_ago_or_ends_well_is_left_alone(node) -> None:
+    recreate(node, 6, ended_s=3600)
+    assert findings(node) == {}
+
+
+def test_a_container_that_does_its_work_and_comes_again_is_left_alone(node) -> None:
+    recreate(node, 6, code=0)
+    assert findings(node) == {}

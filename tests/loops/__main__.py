@@ -1,0 +1,125 @@
+"""Runs of a real loop, each with another unit, container and image: what `diagnose` of a recording
+and `check` say of it.
+"""
+
+import argparse
+import json
+import multiprocessing
+import random
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.loops import supervisor
+from tests.loops.supervisor import Supervisor
+from tests.loops.systemd_node import CGROUP, SystemdNode
+from tests.loops.walker import walk
+
+from necroscope.lab import zombies
+
+_DEAD = 20_000
+NECROSCOPE = str(Path(sys.executable).with_name("necroscope"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests.loops", description=__doc__)
+    parser.add_argument("program", type=Path, help="a static program with a shell: busybox")
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--seconds", type=int, default=20, help="of each recording")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    node = SystemdNode(Path(tempfile.mkdtemp(prefix="necroscope-loops-")))
+    good = 0
+    try:
+        node.start()
+        supervisor.prepare(node)
+        for number in range(given.runs):
+            dice = random.Random(given.seed * 1000 + number)
+            lacking = one_run(node, dice, given.program, given.seconds)
+            good += not lacking
+            sys.stdout.write(f"run {number + 1}: {', '.join(lacking) or 'all named'}\n")
+            sys.stdout.flush()
+    finally:
+        node.close()
+    named = "unit, its file, container and image by diagnose and check"
+    sys.stdout.write(f"{good} of {given.runs} runs: {named}\n")
+    return 0 if good == given.runs else 1
+
+
+def one_run(node: SystemdNode, dice: random.Random, program: Path, seconds: int) -> list[str]:
+    """What was not named, and by which command."""
+    made = supervisor.start(node, dice, program)
+    parent = Path("/sys/fs/cgroup/memory") / CGROUP / made.parent
+    parent.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(dir=node.place) as scratch,
+        tempfile.TemporaryDirectory(dir=node.run) as pins,  # which is memory: no walk frees it
+    ):
+        in_child(zombies.leak, str(parent), pins, _DEAD).join()
+        walker = in_child(walk, str(parent / "memory.force_empty"), f"{scratch}/walks")
+        try:
+            recording = f"{scratch}/recording"
+            length = f"{seconds}s"
+            node.beside(NECROSCOPE, "record", "--dir", recording, "--for", length)
+            said = node.beside(NECROSCOPE, "diagnose", recording, "--json")
+        finally:
+            walker.kill()
+            walker.join()
+        checked = node.beside(NECROSCOPE, "check", "--json")
+    supervisor.stop(node, made)
+    return [
+        *(
+            f"diagnose lacks {what} ({causes(said.stdout)})"
+            for what in missing(diagnosed(said.stdout), made)
+        ),
+        *(f"check lacks {what}" for what in missing(found(checked.stdout), made)),
+    ]
+
+
+def diagnosed(text: str) -> str:
+    """All that is said of the walks over dead cgroups."""
+    verdicts = [incident["verdict"] for incident in parsed(text).get("incidents", [])]
+    return json.dumps([each for each in verdicts if each["cause"] == "zombie-memcg-walk"])
+
+
+def causes(text: str) -> str:
+    incidents = parsed(text).get("incidents", [])
+    return " ".join(each["verdict"]["cause"] for each in incidents) or "no incident"
+
+
+def found(text: str) -> str:
+    findings = parsed(text).get("findings", [])
+    return json.dumps([each for each in findings if each["question"] == "crash-loop"])
+
+
+def parsed(text: str) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(text)
+    except ValueError:
+        return {}
+    return answer
+
+
+def missing(said: str, made: Supervisor) -> list[str]:
+    # systemd may call /usr/lib by its link /lib.
+    wanted = {
+        "the unit": made.unit,
+        "its file": made.file.removeprefix("/usr"),
+        "the container": made.name,
+        "the image": made.image,
+    }
+    return [what for what, text in wanted.items() if text not in said]
+
+
+def in_child(work: Callable[..., None], *arguments: object) -> multiprocessing.Process:
+    child = multiprocessing.get_context("spawn").Process(target=work, args=arguments, daemon=True)
+    child.start()
+    return child
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Which unit makes a container that is re-created."""
+
+from pathlib import Path
+
+import pytest
+
+from necroscope.sources.containers import makers
+from necroscope.sources.containers.makers import ContainerMaker, MakerSearch, MakerWatch, unit_of
+
+ID, OLD = "a" * 64, "b" * 64
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "proc").mkdir()
+    return tmp_path
+
+
+def process(root: Path, pid: int, comm: str, arguments: list[str], cgroup: str) -> None:
+    folder = root / "proc" / str(pid)
+    folder.mkdir()
+    (folder / "comm").write_text(comm + "\n")
+    (folder / "cmdline").write_text("\0".join(arguments) + "\0")
+    (folder / "cgroup").write_text(cgroup)
+
+
+def units(root: Path, name: str = "agent") -> dict[str, str]:
+    found = MakerWatch(root).look({name: [OLD, ID]})
+    return {container: maker.unit for container, maker in found.items()}
+
+
+def test_the_monitor_of_a_container_stays_in_its_makers_unit_on_cgroup_v1(root: Path) -> None:
+    cgroup = (
+        f"4:memory:/libpod_parent/libpod-{ID}/conmon\n1:name=systemd:/system.slice/ecs.service\n"
+    )
+    process(root, 7, "conmon", ["conmon", "-c", ID], cgroup)
+    assert units(root) == {"agent": "ecs.service"}
+
+
+@pytest.mark.parametrize("word", ["agent", "--name=agent", ID, ID[:12]])
+def test_a_client_that_names_the_container_is_of_its_maker(root: Path, word: str) -> None:
+    process(root, 7, "podman", ["podman", "wait", word], "0::/system.slice/ecs.service\n")
+    assert units(root) == {"agent": "ecs.service"}
+
+
+@pytest.mark.parametrize(
+    ("comm", "word", "cgroup"),
+    [
+        ("podman", "agent-2", "0::/system.slice/other.service"),
+        ("bash", "agent", "0::/system.slice/other.service"),
+        ("podman", "agent", "0::/user.slice/user-0.slice/session-3.scope"),
+        ("docker", "agent", "0::/system.slice/docker.service"),
+        ("podman", "a", "0::/system.slice/other.service"),
+        ("podman", "agent", "garbage"),
+    ],
+)
+def test_others_are_not_taken_for_the_maker(root: Path, comm: str, word: str, cgroup: str) -> None:
+    process(root, 7, comm, [comm, "logs", word], cgroup)
+    assert units(root) == {}
+
+
+def test_a_hostile_unit_name_is_made_printable() -> None:
+    assert unit_of(b"0::/system.slice/a\x1b[2J.service\n") == "a\\x1b[2J.service"
+
+
+def search(root: Path, *containers: str, now_ns: int = 5 * SECOND) -> dict[str, ContainerMaker]:
+    found = MakerSearch(root)
+    for container in containers:
+        found.saw_start("agent", container, SECOND)
+    found.search(["/run/docker.sock"], 0, now_ns)
+    return found.found
+
+
+def test_only_what_came_back_under_a_new_id_is_looked_for(root: Path) -> None:
+    process(root, 7, "podman", ["podman", "wait", "agent"], "0::/system.slice/ecs.service\n")
+    assert search(root, ID) == {}
+    assert search(root, ID, ID) == {}
+    assert search(root, OLD, ID)["agent"].unit == "ecs.service"
+    assert search(root, OLD, ID, now_ns=1000 * SECOND) == {}
+
+
+def connected(monkeypatch: pytest.MonkeyPatch, pids: list[str]) -> None:
+    monkeypatch.setattr(makers.unix_peers, "clients", lambda _root, _path: pids)
+
+
+def test_the_only_unit_at_the_daemons_socket_is_the_maker(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process(root, 8, "ecs-init", ["init"], "0::/system.slice/ecs.service\n")
+    process(root, 9, "dockerd", ["dockerd"], "0::/system.slice/docker.service\n")
+    connected(monkeypatch, ["8", "9"])
+    assert search(root, OLD, ID)["agent"] == ContainerMaker(
+        "ecs.service", "no other unit is connected to /run/docker.sock (pid 8)"
+    )
+
+
+def test_of_two_units_at_the_daemons_socket_neither_is_accused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process(root, 8, "ecs-init", ["init"], "0::/system.slice/ecs.service\n")
+    process(root, 9, "exporter", ["exporter"], "0::/system.slice/exporter.service\n")
+    connected(monkeypatch, ["8", "9"])
+    assert search(root, OLD, ID) == {}
