@@ -61,8 +61,9 @@ MAY_IMPORT = {
     "fleet": FOUNDATION | READING_SIDE - {"fleet"},
     "api": FOUNDATION | {"stacks", "store", "interchange", "analysis", "verdicts", "views"},
     "stakeout": FOUNDATION | {"store", "analysis"},
+    "treat": FOUNDATION | {"sources", "analysis"},
     "lab": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout"},
-    "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout", "lab"},
+    "cli": FOUNDATION | KERNEL_SIDE | READING_SIDE | {"stakeout", "treat", "lab"},
     "__main__": {"cli"},
 }
 # The recorder process lives for weeks on somebody's node: these, and all they import, are standard

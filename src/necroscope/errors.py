@@ -7,8 +7,9 @@ NecroscopeError
 │   └── RecordingBusy       another recorder holds it
 ├── SourceUnavailable       a kernel interface is absent or refused: becomes a gap          exit 5
 ├── CorruptData             bytes that fail their checksum: becomes a gap                   exit 6
-└── ExperimentFailed        the recorder of a stakeout or of the lab does not record        exit 7
-    └── LabError            of lab/scenario.py: it cannot be provoked, or left something
+├── ExperimentFailed        the recorder of a stakeout or of the lab does not record        exit 7
+│   └── LabError            of lab/scenario.py: it cannot be provoked, or left something
+└── TreatmentFailed         a treatment was not applied, or not taken back, as a whole      exit 8
 
 The thrower states facts; only `cli/main.py` prints them. A SourceUnavailable or CorruptData never
 ends a recording.
@@ -53,3 +54,7 @@ class CorruptData(NecroscopeError):  # noqa: N818 - the name says the fact
 class ExperimentFailed(NecroscopeError):  # noqa: N818 - the name says the fact
     # Exit code 1 is a stakeout's catch.
     exit_code = 7
+
+
+class TreatmentFailed(NecroscopeError):  # noqa: N818 - the name says the fact
+    exit_code = 8

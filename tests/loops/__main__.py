@@ -28,7 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.loops", description=__doc__)
     parser.add_argument("program", type=Path, help="a static program with a shell: busybox")
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--seconds", type=int, default=20, help="of each recording")
+    parser.add_argument("--seconds", type=int, default=40, help="of each recording")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "import": "make a recording of perf.data, perf script, folded stacks, mpstat or dmesg",
     "view": "the time machine: a recording in the browser",
     "check": "is this node well? A check-up in under two seconds",
+    "treat": "apply the fix of a verdict, in small bites, and take it back if need be",
     "doctor": "what can be recorded on this machine, and what changes the rest",
     "top": "live view of every core, its mode, and who is on it",
     "flame": "a window as a flame graph, heat map, table, or another viewer's format",

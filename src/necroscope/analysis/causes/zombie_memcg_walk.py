@@ -17,7 +17,15 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
-from necroscope.analysis.origin import Dead, Producer, dead_cgroups, leaks, producer, restarts
+from necroscope.analysis.origin import (
+    Dead,
+    Producer,
+    dead_cgroups,
+    leaks,
+    loop_of,
+    producer,
+    restarts,
+)
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import WALKABLE_DEAD_CGROUPS
@@ -123,6 +131,10 @@ def _fix(node: Node, made_by: Producer) -> tuple[str, ...]:
     others make the cgroups.
     """
     name = made_by.origin.name
+    loop = loop_of(made_by.origin, node)
+    if loop is not None and loop.unit == name:
+        text = f"it re-creates container {loop.title}, and each leaves a dead cgroup"
+        return (f"systemctl disable --now {name}  # {text}; if it must run, fix why it dies",)
     left = [path for leak in leaks(node)[:1] for path in leak.paths]
     is_itself = (
         made_by.table == "units" or sum(path.endswith(f"/{name}") for path in left) > len(left) / 2
@@ -169,8 +181,12 @@ CAUSE = Cause(
     thresholds=LIMITS,
     fix=(
         (
-            "purge the dead without a reboot: sync; echo 1 > /proc/sys/vm/drop_caches, on a core"
-            " without network queues"
+            "purge the dead without a reboot, by what pins them: necroscope treat purge (shows it;"
+            " --yes does it)"
+        ),
+        (
+            "where that cannot be: sync; echo 1 > /proc/sys/vm/drop_caches, on a core without"
+            " network queues"
         ),
         (
             "the risk of that: a cold cache and a burst of I/O for the whole node, and one more"

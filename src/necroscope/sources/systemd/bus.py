@@ -40,7 +40,7 @@ _NOT_THERE: Final = (
 
 
 class BusQuestion(NamedTuple):
-    """A method call; its arguments are texts and lists of texts."""
+    """A method call; its arguments are texts, lists of texts and truths."""
 
     path: str
     interface: str

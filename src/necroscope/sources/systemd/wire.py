@@ -42,7 +42,7 @@ _ALIGNMENT: Final = {"g": 1, "v": 1, "b": 4, "s": 4, "o": 4, "a": 4, "(": 8, "{"
     code: struct.calcsize(letter) for code, letter in _NUMBERS.items()
 }
 
-Argument = str | tuple[str, ...]
+Argument = str | tuple[str, ...] | bool
 
 
 class Malformed(Exception):  # noqa: N818
@@ -75,7 +75,7 @@ def pack_call(
     destination: str = "",
     arguments: tuple[Argument, ...] = (),
 ) -> bytes:
-    """A method call whose arguments are texts and lists of texts; they are all that we need."""
+    """A method call whose arguments are texts, lists of texts and truths: all that we need."""
     call = _pack_call(path, interface, member, destination, arguments)
     return call[:8] + struct.pack("<I", serial) + call[12:]
 
@@ -90,14 +90,12 @@ def _pack_call(
         fields.append((_DESTINATION, "s", destination))
     body = b""
     for argument in arguments:
-        body = _padded(body, 4) + (
-            _text(argument) if isinstance(argument, str) else _texts(argument)
-        )
+        body = _padded(body, 4) + _packed(argument)
     head = b""
     for code, kind, value in fields:
         head = _padded(head, 8) + bytes([code, 1]) + kind.encode() + b"\0" + _text(value)
     if arguments:
-        signature = b"".join(b"s" if isinstance(argument, str) else b"as" for argument in arguments)
+        signature = b"".join(_signature(argument) for argument in arguments)
         head = (
             _padded(head, 8)
             + bytes([_SIGNATURE, 1])
@@ -108,6 +106,18 @@ def _pack_call(
         )
     start = struct.pack("<cBBBIII", b"l", CALL, _NO_AUTO_START, 1, len(body), 0, len(head))
     return _padded(start + head, 8) + body
+
+
+def _packed(argument: Argument) -> bytes:
+    if isinstance(argument, bool):
+        return struct.pack("<I", argument)
+    return _text(argument) if isinstance(argument, str) else _texts(argument)
+
+
+def _signature(argument: Argument) -> bytes:
+    if isinstance(argument, bool):
+        return b"b"
+    return b"s" if isinstance(argument, str) else b"as"
 
 
 def _text(value: str) -> bytes:

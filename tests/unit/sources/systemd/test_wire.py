@@ -53,6 +53,12 @@ def test_a_call_is_laid_out_as_the_specification_says() -> None:
     assert b"\x08\x01g\0\x03sas\0" in call
 
 
+def test_truths_are_packed_as_numbers_of_four_bytes() -> None:
+    call = pack_call(1, "/o", "i.f", "Mask", "", (("a.service",), True, False))
+    assert b"asbb\0" in call
+    assert call.endswith(b"a.service\0" + b"\0\0" + b"\1\0\0\0" + b"\0\0\0\0")
+
+
 def test_every_type_is_read_in_both_byte_orders() -> None:
     for order in "<>":
         body = struct.pack(order + "BxxxIqQ", 3, 1, -5, 1 << 63) + struct.pack(order + "d", 0.5)

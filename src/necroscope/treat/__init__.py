@@ -1,0 +1,3 @@
+"""Treatments: fixes of a verdict that are planned, shown, applied in small bites, and can be taken
+back.
+"""
