@@ -78,6 +78,23 @@ def sleeping_in_the_kernel() -> Iterator[int]:
         os.waitpid(waiter, 0)
 
 
+@contextmanager
+def keeping_a_rhythm(period_s: float) -> Iterator[int]:
+    """The pid of one that does nothing but sleep for so long, again and again, however busy the
+    machine is.
+    """
+    waiter = os.fork()
+    if waiter == 0:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        while True:
+            time.sleep(period_s)
+    try:
+        yield waiter
+    finally:
+        os.kill(waiter, signal.SIGKILL)
+        os.waitpid(waiter, 0)
+
+
 def wait_for_a_lock(seconds: float) -> int:
     """A thread that wants a mutex which another holds; its tid."""
     mutex = ctypes.create_string_buffer(64)

@@ -14,6 +14,8 @@ from necroscope.analysis.wait_channels import (
     FILE_LOCK,
     FUTEX,
     MMAP_LOCK,
+    STOPPED,
+    UNANSWERED,
     UNREAD,
     WRITEBACK,
     WaitChannel,
@@ -33,7 +35,7 @@ _SHARED: Final = {
     DEVICE: "a device or file server",
     WRITEBACK: "dirty pages to be written",
     FILE_LOCK: "a lock on a file",
-    UNREAD: "who reads a pipe or socket",
+    UNANSWERED: "an answer",
 }
 
 
@@ -102,6 +104,10 @@ class TaskWait:
             )
         if channel.name == MMAP_LOCK:
             return f"{MMAP_LOCK} of {process}"
+        if channel.kind == STOPPED:
+            return process
+        if channel.kind == UNREAD:
+            return f"who reads what {process} writes"
         return _SHARED.get(channel.kind, channel.name)
 
     @property
@@ -115,7 +121,13 @@ class TaskWait:
     def words(self) -> str:
         """`trainer[71] waited 0.95 s for core 1`."""
         goes_on = ", and still waits" if self.is_open else ""
+        if self.channel.kind == STOPPED:
+            still = ", and still does" if self.is_open else ""
+            who = f"{self.task.comm}[{self.task.pid}]"
+            return f"{who} stood still for {self.seconds:.2f} s, {self.channel.words}{still}"
         what = f"for core {self.cpu}" if self.is_for_a_core else self.channel.words
+        if self.channel.kind in (UNREAD, UNANSWERED) and self.held_by is not None:
+            what += f", whose other end is {self.held_by.comm}[{self.held_by.pid}]"
         return f"{self.task.comm}[{self.task.tid}] waited {self.seconds:.2f} s {what}{goes_on}"
 
 

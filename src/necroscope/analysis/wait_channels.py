@@ -22,7 +22,8 @@ FUTEX, LOCK, WRITEBACK, DEVICE, ORDINARY_SLEEP, OTHER = (
     *("futex", "lock", "writeback", "device"),
     *("ordinary", "other"),
 )
-FILE_LOCK, UNREAD = "file_lock", "unread"
+FILE_LOCK, UNREAD, STOPPED, CHILD, ANSWER = "file_lock", "unread", "stopped", "child", "answer"
+UNANSWERED: Final = "unanswered"
 # kernel/locking/: mutexes, semaphores and rt_mutexes; rwsems; per-CPU rwsems.
 _MUTEX: Final = functions(
     "__mutex_lock* mutex_lock* ww_mutex_lock* __ww_mutex_lock* __down_common* __down down"
@@ -143,9 +144,29 @@ _DEVICE: Final = functions(
     " read_swap_cache* __lock_page* folio_lock* __folio_lock* io_schedule_timeout blk_*"
 )
 _ORDINARY_SLEEPS: Final = functions(
-    "wait_for_vfork_done msleep* schedule_timeout_uninterruptible usleep_range* synchronize_rcu*"
-    " rcu_barrier* __wait_rcu_gp wait_rcu_gp ptrace_stop do_coredump coredump_wait"
-    " kernel_clone __do_sys_vfork cgroup_enter_frozen do_freezer_trap __refrigerator"
+    "msleep* schedule_timeout_uninterruptible usleep_range* synchronize_rcu*"
+    " rcu_barrier* __wait_rcu_gp wait_rcu_gp do_coredump coredump_wait"
+)
+# kernel/signal.c, kernel/cgroup/freezer.c, kernel/freezer.c: how it stands still, in words.
+_STOPS: Final = (
+    (functions("do_signal_stop"), "stopped by a signal"),
+    (functions("ptrace_stop ptrace_notify"), "stopped by its tracer"),
+    (functions("do_freezer_trap cgroup_enter_frozen __refrigerator"), "in a frozen cgroup"),
+)
+# Sleeps that another process has to end, by what it has to do.
+_ANSWERS: Final = (
+    (
+        functions("wait_for_vfork_done kernel_clone __do_sys_vfork"),
+        CHILD,
+        "for its child (vfork) to start a program or to end",
+    ),
+    (
+        functions("inet_wait_for_connect inet_stream_connect __inet_stream_connect unix_*connect"),
+        ANSWER,
+        "for a server to accept its connection",
+    ),
+    (functions("wait_for_partner fifo_open"), ANSWER, "for the other end of a FIFO to be opened"),
+    (functions("handle_userfault"), OTHER, "in a page fault that userfaultfd(2) has to answer"),
 )
 
 
@@ -200,17 +221,31 @@ def channel_of(
     """`by_stack` is that of who woke it; a sleep that goes on has none. `is_lock`: the kernel
     itself said that it is a lock.
     """
+    if kind == UNANSWERED:
+        return WaitChannel(UNANSWERED, "an answer", "to read from a pipe or socket")
     if kind in _OF_USERS:
         called, told, sleeps, _ = _OF_USERS[kind]
-        if stack and not any(function in sleeps for function in stack):
+        if not stack or any(function in sleeps for function in stack):
+            return WaitChannel(kind, called, told)
+        if kind == FUTEX:
             return WaitChannel(ORDINARY_SLEEP, stack[0], f"in {stack[0]}")
-        return WaitChannel(kind, called, told)
+    if kind == STOPPED or _stop(stack):
+        # Since 6.1 a sleeper is frozen where it sleeps: then no function tells.
+        frozen = "in a frozen cgroup" if stack else "stopped"
+        return WaitChannel(STOPPED, "a stop", _stop(stack) or frozen)
+    return _in_the_kernel(stack, by_stack, is_lock=is_lock)
+
+
+def _in_the_kernel(
+    stack: tuple[str, ...], by_stack: tuple[str, ...], *, is_lock: bool
+) -> WaitChannel:
     if not stack:
         return WaitChannel(OTHER, "unknown", "in the kernel")
     primitive = _primitive(stack[0], by_stack)
     if primitive is not None or is_lock:
         return _lock(stack, primitive)
     for group, found, words in (
+        *_ANSWERS,
         (_WRITEBACK, WRITEBACK, "for dirty pages to be written"),
         (_ORDINARY_SLEEPS, ORDINARY_SLEEP, "in an ordinary sleep"),
         (_DEVICE, DEVICE, "for a device or file server"),
@@ -223,6 +258,11 @@ def channel_of(
             if lock.is_global and stack[0] in lock.callers:
                 return WaitChannel(LOCK, lock.name, f"for {lock.name} ({stack[0]})", is_global=True)
     return WaitChannel(OTHER, stack[0], f"in {stack[0]}")
+
+
+def _stop(stack: tuple[str, ...]) -> str | None:
+    """In words how a task stands still, None if it sleeps."""
+    return next((words for group, words in _STOPS for name in stack if name in group), None)
 
 
 def _primitive(innermost: str, by_stack: tuple[str, ...]) -> Functions | None:

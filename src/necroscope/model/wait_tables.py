@@ -21,9 +21,11 @@ WAIT_TABLES: Final = (
             Column(
                 "kind",
                 Type.CATEGORY,
-                "runnable (wanted a core and had none), blocked (uninterruptible sleep), futex (a"
-                " lock of user space), file_lock (flock(2), fcntl(2)) or unread (wrote to a pipe or"
-                " socket whose other end did not read)",
+                "runnable (wanted a core and had none), blocked (uninterruptible sleep, or one for"
+                " an answer of another), futex (a lock of user space), file_lock (flock(2),"
+                " fcntl(2)), unread (wrote to a pipe or socket whose other end did not read),"
+                " stopped (by a signal, a tracer or the freezer of its cgroup) or unanswered (had"
+                " what others waited for, and slept to read a pipe or socket)",
             ),
             Column(
                 "is_open",
@@ -73,6 +75,27 @@ WAIT_TABLES: Final = (
                 Type.UTF8,
                 "the kernel's functions from which it was woken up; of a sleep that went on those"
                 " that `by` was in",
+                nullable=True,
+            ),
+        ),
+    ),
+    Table(
+        "late_beats",
+        "threads that kept a steady rhythm of sleeps and were late",
+        "a BPF program over all tasks, once per tick; without BPF none",
+        (
+            Column("time", Type.INT64, "when it had come, or was seen to be missing, in ns UTC"),
+            Column("late_ns", Type.INT64, "how much later than its rhythm it was by then"),
+            Column("period_ns", Type.INT64, "its usual time from one sleep to the next"),
+            Column("is_open", Type.BOOL, "it had not come yet; then `late_ns` is a lower bound"),
+            Column("pid", Type.INT32, "process"),
+            Column("tid", Type.INT32, "thread"),
+            Column("comm", Type.CATEGORY, "thread name"),
+            Column("cgroup", Type.CATEGORY, "cgroup path", nullable=True),
+            Column(
+                "stack",
+                Type.UTF8,
+                "the kernel's functions it was in, innermost first, separated by `;`",
                 nullable=True,
             ),
         ),

@@ -28,6 +28,8 @@ _KINDS: Final = {
     "futex": "[waits for a lock of its own]",
     "file_lock": "[waits for a lock on a file]",
     "unread": "[waits until the other end reads]",
+    "stopped": "[is stopped]",
+    "unanswered": "[waits to read, others behind it]",
 }
 
 

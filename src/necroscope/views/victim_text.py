@@ -11,6 +11,8 @@ _KINDS = {
     "futex": "waited for a lock of its own program",
     "file_lock": "waited for a lock on a file",
     "unread": "waited until the other end of a pipe or socket read",
+    "stopped": "was stopped, by a signal, a tracer or the freezer",
+    "unanswered": "slept to read a pipe or socket while others waited for it",
 }
 
 

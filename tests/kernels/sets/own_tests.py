@@ -27,7 +27,8 @@ _DATA = tuple(
     f"tests/data/{area}"
     for area in ("perf", "procfs", "sysfs", "cgroupfs", "kernel_log", "symbols")
 )
-FILES = ("tests/conftest.py", "tests/synthetic_root.py", "pyproject.toml", *PLACES, *_DATA)
+_HELP = ("tests/injected_waits.py", "tests/page_fault_server.py")
+FILES = ("tests/conftest.py", "tests/synthetic_root.py", "pyproject.toml", *_HELP, *PLACES, *_DATA)
 
 
 def inside(out: Path) -> None:

@@ -95,6 +95,13 @@ class Program:
     def multiply_constant(self, register: int, constant: int) -> None:
         self._add(0x27, register, constant=constant)
 
+    def multiply(self, register: int, source: int) -> None:
+        self._add(0x2F, register, source)
+
+    def divide(self, register: int, source: int) -> None:
+        """Unsigned; by zero gives zero."""
+        self._add(0x3F, register, source)
+
     def shift_left(self, register: int, bits: int) -> None:
         self._add(0x67, register, constant=bits)
 

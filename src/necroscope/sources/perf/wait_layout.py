@@ -8,14 +8,21 @@ from typing import Final
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.perf.btf import KernelTypes
+from necroscope.sources.perf.system_calls import sleeps_by_call
 
 RUNNABLE, BLOCKED, LOCKED = 0, 1, 2
 # In the table of sleepers only: awake since then, whatever the kernel says (`wait_code`).
 AWAKE: Final = 3
 # A lock on a file, and a pipe or socket whose other end does not take what is written.
 FILE_LOCKED, UNREAD = 4, 5
+# Stopped by a signal, a tracer or the freezer of its cgroup; and in a record only, a thread that
+# kept a rhythm and is late.
+STOPPED, LATE = 6, 7
 SLEEPERS: Final = 1 << 15
 SLEEPER_BYTES: Final = 32
+# What is known of the rhythm of threads, by thread number (`wait_rhythm`).
+RHYTHMS: Final = 1 << 14
+RHYTHM_BYTES: Final = 64
 # A core's words: its histogram, its longest wait since the last look, records without a place in
 # the ring, and who had the core longest of late; eight cache lines, so that no two cores share one.
 CORE_BYTES: Final = 512
@@ -44,18 +51,15 @@ WANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SystemCalls:
-    """Where the registers of a system call lie, and the numbers of those in which a task sleeps for
-    another: for a lock in memory, a lock on a file, or until the other end has read.
+    """Where the registers of a system call lie, and of each call, by its number, what one sleeps
+    for in it (`system_calls`).
     """
 
     number: int
     first: int
     second: int
     third: int
-    futex: int
-    flock: int
-    fcntl: int
-    writes: tuple[int, ...]
+    sleeps: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class Places:
     priority: int
     allowed: int
     flags: int
+    job_control: int
     switches: int
     last_queued: int
     last_arrival: int
@@ -120,6 +125,7 @@ def find_places(types: KernelTypes, machine: str = "") -> Places:
         priority=task("prio"),
         allowed=task("nr_cpus_allowed"),
         flags=task("flags"),
+        job_control=task("jobctl"),
         switches=task("nvcsw"),
         last_queued=task("sched_info.last_queued"),
         last_arrival=task("sched_info.last_arrival"),
@@ -139,23 +145,21 @@ def find_places(types: KernelTypes, machine: str = "") -> Places:
 
 
 def _find_calls(types: KernelTypes, machine: str) -> SystemCalls | None:
-    """write, writev, sendto, sendmsg, sendmmsg by asm/unistd.h of each."""
-
     def register(name: str) -> int:
         return types.offset("pt_regs", name)
 
+    sleeps = sleeps_by_call(machine)
+    if sleeps is None:
+        return None
     try:
         if machine == "x86_64":
-            number, first, second, third = map(register, ("orig_ax", "di", "si", "dx"))
-            writes = (1, 20, 44, 46, 307)
-            return SystemCalls(number, first, second, third, 202, 73, 72, writes)
-        if machine == "aarch64":
+            places = register("orig_ax"), register("di"), register("si"), register("dx")
+        else:
             first = register("regs")
             places = register("syscallno"), register("orig_x0"), first + 8, first + 16
-            return SystemCalls(*places, 98, 32, 25, (64, 66, 206, 211, 269))
+        return SystemCalls(*places, sleeps)
     except SourceUnavailable:
-        pass
-    return None
+        return None
 
 
 def _find_blocker(types: KernelTypes) -> Blocker | None:
@@ -171,10 +175,12 @@ def _find_blocker(types: KernelTypes) -> Blocker | None:
 
 @dataclass(frozen=True, slots=True)
 class WaitMaps:
-    """Descriptors; the values of the first two are addressed directly (Linux 5.2)."""
+    """Descriptors; all values but the ring's are addressed directly (Linux 5.2)."""
 
     cores: int
     sleepers: int
     ring: int
     scratch: int
+    rhythms: int
+    calls: int
     core_count: int

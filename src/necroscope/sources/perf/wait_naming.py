@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.model.reading import Moment, Row
+from necroscope.sources.perf.wait_chain import ChainLink, WaitChain
 from necroscope.sources.perf.wait_layout import STACK_BYTES
 from necroscope.sources.perf.wait_records import WaitRecord, WaitTask
 from necroscope.sources.procfs.blocked_tasks import CloseReader
-from necroscope.sources.procfs.wait_holders import WaitHolders
+from necroscope.sources.procfs.wait_holders import WaitHolder
 from necroscope.symbols.target_files import read_bounded
 from necroscope.symbols.task_cgroup import find_own_roots, parse_cgroup
 
@@ -31,6 +32,7 @@ _INTERRUPTS: Final = frozenset(
 _INTERRUPT_PREFIXES: Final = ("asm_sysvec_", "sysvec_")
 # Where a task itself enters the kernel, or begins there.
 _ENTRIES: Final = ("entry_", "do_syscall_64", "el0_svc", "el0t_64_sync", "ret_from_fork", "kthread")
+_JOB_STOP: Final = "do_signal_stop"
 # A task that had the core for less than a tenth of the wait was one of many.
 _SMALL_SHARE: Final = 10
 
@@ -56,6 +58,18 @@ def is_in_the_way(wait: WaitRecord, by_stack: str | None) -> bool:
     )
 
 
+def _as_task(holder: WaitHolder) -> WaitTask:
+    return WaitTask(holder.tid, holder.pid, holder.comm, 0, None, 0, 0)
+
+
+def _holding(wait: WaitRecord, holder: WaitHolder | None) -> tuple[WaitTask | None, str | None]:
+    """Who has what the task still waits for, and where that one is meanwhile."""
+    if holder is not None:
+        return _as_task(holder), without_scheduling(holder.functions, is_waker=False)
+    is_known = wait.other is not None and bool(wait.other.comm)
+    return (wait.other if is_known else None), None
+
+
 def signed(word: int) -> int | None:
     """An address as a column of 64 bits holds it."""
     return word - (1 << 64) if word >> 63 else word or None
@@ -73,20 +87,34 @@ class WaitNaming:
         self._proc = proc
         self._name_function = name_function
         self._own_roots: Mapping[bytes, bytes] = find_own_roots(proc)
-        self._holders = WaitHolders(proc, read_closely)
+        self._chain = WaitChain(proc, read_closely)
         self._functions: dict[int, str] = {}
         self._cgroups: dict[tuple[int, int], str | None] = {}
+
+    def close(self) -> None:
+        self._chain.close()
 
     def forget(self) -> None:
         self._functions.clear()
         self._cgroups.clear()
 
-    def row(self, wait: WaitRecord, now: Moment, *, is_open: bool) -> Row:
+    def rows(self, wait: WaitRecord, now: Moment, *, is_open: bool) -> list[Row]:
+        """Of the wait, and if it goes on of who is asleep with what it waits for."""
+        holder = self._chain.holder(wait) if is_open and wait.kind != "runnable" else None
+        own = self._row(wait, now, holder, is_open=is_open)
+        if holder is None:
+            return [own]
+        links = self._chain.links(holder, wait.waited_ns, now.monotonic_ns)
+        return [own, *(self._link_row(link, wait.cpu, now) for link in links)]
+
+    def _row(
+        self, wait: WaitRecord, now: Moment, holder: WaitHolder | None, *, is_open: bool
+    ) -> Row:
         task = wait.task
         by_stack = self._names(wait.other_stack, is_waker=True)
         other = wait.other if is_in_the_way(wait, by_stack) else None
         if is_open and wait.kind != "runnable":
-            other, by_stack = self._holder(wait)
+            other, by_stack = _holding(wait, holder)
         by: Row = (None,) * 6
         if other is not None:
             policy = other.policy if wait.kind == "runnable" else None
@@ -111,15 +139,42 @@ class WaitNaming:
             by_stack,
         )
 
-    def _holder(self, wait: WaitRecord) -> tuple[WaitTask | None, str | None]:
-        """Who has what the task still waits for, and where that one is meanwhile."""
-        tid = wait.other.tid if wait.other is not None else None
-        holder = self._holders.find(wait.kind, wait.task.pid, tid, wait.waited_ns)
-        if holder is None:
-            is_known = wait.other is not None and bool(wait.other.comm)
-            return (wait.other if is_known else None), None
-        task = WaitTask(holder.tid, holder.pid, holder.comm, 0, None, 0, 0)
-        return task, without_scheduling(holder.functions, is_waker=False)
+    def late_row(self, beat: WaitRecord, now: Moment) -> Row | None:
+        """A row of `late_beats`. That a person stopped a program at a terminal (Ctrl-Z) is none."""
+        task, stack = beat.task, self._names(beat.stack, is_waker=False)
+        if stack is not None and stack.startswith(_JOB_STOP) and self._has_terminal(task.pid):
+            return None
+        return (
+            now.time_ns - now.monotonic_ns + beat.end_ns,
+            beat.waited_ns,
+            beat.address,
+            beat.other_ran_ns == 0,
+            task.pid,
+            task.tid,
+            task.comm,
+            self._cgroup(task),
+            stack,
+        )
+
+    def _has_terminal(self, pid: int) -> bool:
+        """`tty_nr` of proc_pid_stat(5)."""
+        stat = read_bounded(self._proc / f"{pid}/stat", _FILE_BYTES) or b""
+        return stat.rpartition(b")")[2].split()[4:5] not in ([], [b"0"])
+
+    def _link_row(self, link: ChainLink, cpu: int, now: Moment) -> Row:
+        """One that sleeps until another writes; its core is not known, so it is the waiter's."""
+        holder, peer = link.holder, link.peer
+        task = _as_task(holder)
+        by: Row = (None,) * 6
+        by_stack = None
+        if peer is not None:
+            by = peer.pid, peer.tid, peer.comm, self._cgroup(_as_task(peer)), None, None
+            by_stack = without_scheduling(peer.functions, is_waker=False)
+        return (
+            *(now.time_ns, now.monotonic_ns - link.since_ns, "unanswered", True, cpu),
+            *(task.pid, task.tid, task.comm, self._cgroup(task), None, 0, None),
+            *(without_scheduling(holder.functions, is_waker=False), None, *by, by_stack),
+        )
 
     def _names(self, stack: Sequence[int], *, is_waker: bool) -> str | None:
         return without_scheduling([self._function(at) for at in stack], is_waker=is_waker)

@@ -18,9 +18,12 @@ from necroscope.sources.perf.bpf import (
     allow_locked_memory,
 )
 from necroscope.sources.perf.bpf_ring import RecordRing
+from necroscope.sources.perf.system_calls import CALLS
 from necroscope.sources.perf.wait_layout import (
     CORE_BYTES,
     OPEN_BYTES,
+    RHYTHM_BYTES,
+    RHYTHMS,
     SLEEPER_BYTES,
     SLEEPERS,
     WANTED,
@@ -107,12 +110,15 @@ class WaitProbe:
         self._cores = self._hold(MapValue(CORE_BYTES * self._core_count))
         sleepers = self._hold(MapValue(SLEEPER_BYTES * SLEEPERS))
         scratch = self._hold(MapValue(OPEN_BYTES))
+        rhythms = self._hold(MapValue(RHYTHM_BYTES * RHYTHMS))
         self._ring = self._hold(RecordRing(_RING_BYTES))
         maps = WaitMaps(
             self._cores.descriptor,
             sleepers.descriptor,
             self._ring.descriptor,
             scratch.descriptor,
+            rhythms.descriptor,
+            self._hold_calls(places).descriptor,
             self._core_count,
         )
         self._scan = self._hold(
@@ -125,6 +131,14 @@ class WaitProbe:
         programs = WaitPrograms(places, maps, threshold_ns)
         self._tracepoints.append(self._hold(TypedTracepointProgram(programs.at_waking(), waking)))
         self._tracepoints.append(self._load_switch(types, places, maps, threshold_ns))
+
+    def _hold_calls(self, places: Places) -> MapValue:
+        """What one sleeps for in a system call, by its number."""
+        table = self._hold(MapValue(CALLS))
+        sleeps = places.calls.sleeps if places.calls is not None else b""
+        for at in range(0, len(sleeps), 8):
+            table.write_word(at, int.from_bytes(sleeps[at : at + 8], "little"))
+        return table
 
     def _load_switch(
         self, types: btf.KernelTypes, places: Places, maps: WaitMaps, threshold_ns: int

@@ -17,6 +17,7 @@ from typing import Final
 
 from necroscope.model.tables import RUN_DELAY_BUCKETS
 from necroscope.sources.perf import bpf_assembler as bpf
+from necroscope.sources.perf import system_calls
 from necroscope.sources.perf.softirq_programs import find_bucket
 from necroscope.sources.perf.wait_code import (
     NOLOAD,
@@ -56,7 +57,6 @@ from necroscope.sources.perf.wait_layout import (
     STACK_LENGTH,
     TASK,
     TID,
-    UNREAD,
     WAITED,
     WORST,
     SystemCalls,
@@ -202,7 +202,7 @@ class WaitPrograms(WaitCode):
         else:
             program.keep_bits(bpf.R2, _INTERRUPTIBLE)
             program.jump_if_equal(bpf.R2, 0, "next")
-            _leave_out_ordinary_sleeps(program, places.calls)
+            _leave_out_ordinary_sleeps(program, places.calls, self.maps.calls)
         program.label("sleeps")
         program.move(bpf.R1, bpf.R9)
         program.load32(bpf.R2, bpf.R6, places.tid)
@@ -338,24 +338,37 @@ class WaitPrograms(WaitCode):
         program.label("named")
 
 
-def _leave_out_ordinary_sleeps(program: bpf.Program, calls: SystemCalls) -> None:
-    """R8 = for what R6 waits in a system call, R9 = the address of the lock or the descriptor."""
+def _leave_out_ordinary_sleeps(program: bpf.Program, calls: SystemCalls, table: int) -> None:
+    """R8 = for what R6 waits in a system call, R9 = the address of the lock or the descriptor. Who
+    sleeps and is in no call stands in a page fault that another has to answer (userfaultfd(2)).
+    """
     program.move(bpf.R1, bpf.R6)
     program.call(bpf.TASK_PT_REGS)
     program.load32(bpf.R1, bpf.R0, calls.number)  # 32 bits on arm64
+    program.jump_if_above(bpf.R1, system_calls.CALLS - 1, "no call")
+    program.load_map_value(bpf.R2, table)
+    program.add(bpf.R2, bpf.R1)
+    program.load8(bpf.R8, bpf.R2, 0)
+    program.jump_if_equal(bpf.R8, system_calls.ORDINARY, "next")
     program.load64(bpf.R9, bpf.R0, calls.first)
-    program.move_constant(bpf.R8, UNREAD)
-    for number in calls.writes:
-        program.jump_if_equal(bpf.R1, number, "sleeps")
-    program.move_constant(bpf.R8, FILE_LOCKED)
-    program.jump_if_equal(bpf.R1, calls.flock, "sleeps")
     program.load64(bpf.R2, bpf.R0, calls.second)
-    program.jump_if_equal(bpf.R1, calls.futex, "futex")
-    program.jump_if_not_equal(bpf.R1, calls.fcntl, "next")
+    program.jump_if_equal(bpf.R8, system_calls.FUTEX, "futex")
+    program.jump_if_not_equal(bpf.R8, system_calls.FCNTL, "sleeps")
+    program.move_constant(bpf.R8, FILE_LOCKED)
     program.jump_if_equal(bpf.R2, _SET_LOCK_AND_WAIT, "sleeps")
     program.jump_if_equal(bpf.R2, _SET_OPEN_FILE_LOCK_AND_WAIT, "sleeps")
     program.jump("next")
+    program.label("no call")
+    program.add_constant(bpf.R1, 1)
+    program.shift_right(bpf.R1, 32)
+    program.jump_if_equal(bpf.R1, 0, "next")
+    program.jump("sleeps")
     program.label("futex")
+    _look_at_futex(program, calls)
+
+
+def _look_at_futex(program: bpf.Program, calls: SystemCalls) -> None:
+    """Of a futex at R9 with the operation R2 and the registers R0: R8 = its kind and its owner."""
     program.move_constant(bpf.R8, LOCKED)
     program.keep_bits(bpf.R2, _FUTEX_COMMAND)
     program.jump_if_equal(bpf.R2, _FUTEX_LOCK_PI, "owner")

@@ -12,6 +12,8 @@ KINDS: Final = {
     layout.LOCKED: "futex",
     layout.FILE_LOCKED: "file_lock",
     layout.UNREAD: "unread",
+    layout.STOPPED: "stopped",
+    layout.LATE: "late",
 }
 # include/uapi/linux/sched.h; 4 is reserved.
 _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
@@ -36,7 +38,8 @@ class WaitTask(NamedTuple):
 class WaitRecord(NamedTuple):
     """`other` is who had the core, or who woke it; of a sleep that goes on who has the lock, where
     the kernel knows. `address` is a lock's in memory, or a descriptor. Stacks are addresses,
-    innermost first.
+    innermost first. Of one that is late `address` is its period, and `other_ran_ns` how many beats
+    came since the last look.
     """
 
     kind: str
@@ -54,6 +57,11 @@ class WaitRecord(NamedTuple):
 def waited_ns(record: bytes) -> int:
     """Enough to choose by."""
     return int.from_bytes(record[layout.WAITED : layout.WAITED + 8], "little")
+
+
+def is_late(record: bytes) -> bool:
+    """It tells of a rhythm, not of a wait."""
+    return int.from_bytes(record[layout.KIND : layout.KIND + 4], "little") == layout.LATE
 
 
 def tenant(record: bytes) -> int:
@@ -80,7 +88,7 @@ def parse(record: bytes) -> WaitRecord:
         waited,
         _task(record, layout.TASK),
         other if other.tid else None,
-        ran_ns if is_core and other.tid else 0,
+        ran_ns if kind == layout.LATE or (is_core and other.tid) else 0,
         address,
         _stack(record, layout.STACK, length),
         _stack(record, layout.OPEN_BYTES, other_length),

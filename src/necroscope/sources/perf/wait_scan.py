@@ -15,7 +15,6 @@ from necroscope.sources.perf.wait_code import (
     SLEEPER_KIND,
     SWITCHES,
     UNINTERRUPTIBLE,
-    WaitCode,
     leave,
     take_stack,
 )
@@ -37,21 +36,25 @@ from necroscope.sources.perf.wait_layout import (
     RUNNABLE,
     STACK,
     STACK_LENGTH,
+    STOPPED,
     TASK,
     TID,
     WAITED,
     Blocker,
 )
+from necroscope.sources.perf.wait_rhythm import RhythmCode
 
 _STATE, _OWNER = -16, -24
 # include/linux/hung_task.h; rwsems for readers and for writers are 2 and 3.
 _LOCK_TYPE, _MUTEX, _SEMAPHORE = 0x3, 0x0, 0x1
 # kernel/locking/rwsem.c and mutex.h: bits of an owner that are no part of its address.
 _READ_LOCKED, _OWNER_FLAGS = 0x1, 0x7
+# include/linux/sched.h: stopped by a signal, by a tracer, frozen (v1); sched/jobctl.h: frozen (v2).
+_STOPPED_STATES, _FROZEN = 0x4 | 0x8 | 0x8000, 1 << 23
 _STALE_BITS: Final = 40  # ns: 18 minutes
 
 
-class ScanProgram(WaitCode):
+class ScanProgram(RhythmCode):
     def over_tasks(self) -> bytes:
         """R6 = the task, R7 = the answer's file, R8 = the record, R9 = how long it waits."""
         places, program = self.places, bpf.Program()
@@ -59,6 +62,7 @@ class ScanProgram(WaitCode):
         program.load64(bpf.R7, bpf.R1, 0)
         program.jump_if_equal(bpf.R6, 0, "out")
         program.load_map_value(bpf.R8, self.maps.scratch)
+        self.follow_rhythm(program)
         program.load32(bpf.R2, bpf.R6, places.state)
         program.jump_if_equal(bpf.R2, 0, "ready")
         self._measure_sleep(program)
@@ -163,14 +167,30 @@ class ScanProgram(WaitCode):
         self.leave_out_short(program, bpf.R9, "out")
         program.jump("found")
         program.label("new")
-        program.load64(bpf.R1, bpf.R10, _STATE)
-        program.keep_bits(bpf.R1, UNINTERRUPTIBLE)
-        program.jump_if_equal(bpf.R1, 0, "out")
+        self._find_kind(program)
         _leave_taken_place(program)
-        program.store32_constant(bpf.R9, SLEEPER_KIND, BLOCKED)
+        program.store32(bpf.R9, SLEEPER_KIND, bpf.R5)
         program.store64_constant(bpf.R9, SLEEPER_ADDRESS, 0)
         self.note_sleep(program)
         program.jump("out")
+
+    def _find_kind(self, program: bpf.Program) -> None:
+        """R5 = the kind of the sleep of thread R2. A process is stopped as a whole, so one row is
+        enough.
+        """
+        places = self.places
+        program.move_constant(bpf.R5, BLOCKED)
+        program.load64(bpf.R1, bpf.R10, _STATE)
+        program.jump_if_any_bit(bpf.R1, UNINTERRUPTIBLE, "kind known")
+        program.move_constant(bpf.R5, STOPPED)
+        program.jump_if_any_bit(bpf.R1, _STOPPED_STATES, "stopped")
+        program.load64(bpf.R1, bpf.R6, places.job_control)
+        program.keep_bits(bpf.R1, _FROZEN)
+        program.jump_if_equal(bpf.R1, 0, "out")
+        program.label("stopped")
+        program.load32(bpf.R1, bpf.R6, places.pid)
+        program.jump_if_differs(bpf.R1, bpf.R2, "out")
+        program.label("kind known")
 
     def _measure_queued(self, program: bpf.Program) -> None:
         """R9 = how long R6 is queued; of one that runs it says nothing."""

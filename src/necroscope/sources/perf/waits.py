@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
-from necroscope.model.reading import Gap, Moment, Reading, Rows, Source, Trouble
+from necroscope.model.reading import Gap, Moment, Reading, Row, Rows, Source, Trouble
 from necroscope.model.tables import RUN_DELAY_BUCKETS
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 from necroscope.sources.perf.bucket_counts import rises
@@ -20,7 +20,7 @@ from necroscope.sources.perf.probe_rest import ticks_for
 from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, WORST
 from necroscope.sources.perf.wait_naming import WaitNaming
 from necroscope.sources.perf.wait_probe import WaitProbe
-from necroscope.sources.perf.wait_records import parse, tenant, waited_ns
+from necroscope.sources.perf.wait_records import is_late, parse, tenant, waited_ns
 from necroscope.sources.procfs.blocked_tasks import CloseReader
 from necroscope.sources.procfs.standing_tasks import PERIOD_NS, StandingTasks
 
@@ -49,7 +49,7 @@ class Waits(Source):
     """
 
     name = "waits"
-    tables = ("waits", "run_delay")
+    tables = ("waits", "late_beats", "run_delay")
 
     def __init__(
         self,
@@ -84,18 +84,23 @@ class Waits(Source):
             self._rest = None
             self._probe.attach()
         records = sorted(self._probe.records(), key=waited_ns, reverse=True)
-        going_on = self._scan(self._probe, now)
+        going_on, late = _apart(self._scan(self._probe, now))
         kept, left_out = bounded([*going_on, *records])
+        waits = [(parse(record), place < len(going_on)) for place, record in kept]
+        rows = [
+            row for wait, is_open in waits for row in self._tasks.rows(wait, now, is_open=is_open)
+        ]
         # In the order of time: where a seal has to put rows in order, Arrow's functions take 10 MB.
-        waits = sorted(
-            ((parse(record), place < len(going_on)) for place, record in kept),
-            key=lambda found: found[0].end_ns,
-        )
-        rows = [self._tasks.row(wait, now, is_open=is_open) for wait, is_open in waits]
+        rows.sort(key=_time_ns)
         if left_out:
             reading.parts = (Trouble("waits beyond", ("waits",), SourceUnavailable(_BOUND)),)
         delays = self._count(self._probe, now, reading)
-        reading.rows = {"waits": rows, "run_delay": delays}
+        beats = (self._tasks.late_row(parse(record), now) for _, record in bounded(late)[0])
+        reading.rows = {
+            "waits": rows,
+            "late_beats": [row for row in beats if row is not None],
+            "run_delay": delays,
+        }
         self._follow_cost(self._probe, delays, now, is_well=not is_long([*going_on, *records]))
         self._read_at = now
         return reading
@@ -128,6 +133,7 @@ class Waits(Source):
         self._tasks.forget()
 
     def close(self) -> None:
+        self._tasks.close()
         if self._probe is not None:
             self._probe.close()
             self._probe = None
@@ -190,6 +196,9 @@ class OpenWaits:
             wait = parse(record)
             since_ns = wait.end_ns - wait.waited_ns
             key = wait.kind, wait.task.tid
+            if wait.kind == "late" and wait.other_ran_ns:
+                found.append(record)  # it came, so this is the last word of it
+                continue
             before_ns, reported_ns = known.get(key, (0, 0))
             # The clock of a run queue is as old as its last tick.
             is_same = abs(before_ns - since_ns) < _LONG_NS
@@ -198,6 +207,16 @@ class OpenWaits:
                 reported_ns = wait.waited_ns
             self._known[key] = since_ns if not is_same else before_ns, reported_ns
         return found
+
+
+def _time_ns(row: Row) -> int:
+    return row[0] if isinstance(row[0], int) else 0
+
+
+def _apart(records: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Waits, and beats that are late."""
+    late = [record for record in records if is_late(record)]
+    return [record for record in records if not is_late(record)], late
 
 
 def bounded(records: Sequence[bytes]) -> tuple[list[tuple[int, bytes]], int]:

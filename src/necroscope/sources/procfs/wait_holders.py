@@ -1,6 +1,6 @@
 """Who has what a task waits for, while it waits: /proc/locks names who has a lock on a file
-(proc_locks(5)), and of a lock of user space the number of its owner is known, as its own pid
-namespace calls it.
+(proc_locks(5)), of a lock of user space the number of its owner is known, as its own pid
+namespace calls it, and of a process that is traced its tracer.
 
 Asked for waits that have lasted long only, and within bounds: a node may have a hundred thousand
 locks and threads. None of these files waits for the process it tells of.
@@ -13,10 +13,15 @@ from typing import Final
 
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S
-from necroscope.sources.procfs.blocked_tasks import CloseReader, file_reader, parse_stack
+from necroscope.sources.procfs.blocked_tasks import (
+    CloseReader,
+    file_reader,
+    parse_first_argument,
+    parse_stack,
+)
 from necroscope.symbols.target_files import read_bounded
 
-FUTEX, FILE_LOCK = "futex", "file_lock"
+FUTEX, FILE_LOCK, STOPPED = "futex", "file_lock", "stopped"
 _LEAST_NS: Final = NS_PER_S // 2
 _LOCKS_BYTES: Final = 1 << 20
 _FILE_BYTES: Final = 8192
@@ -49,9 +54,24 @@ class WaitHolders:
         tid = self._thread(pid, known) if kind == FUTEX and known is not None else known
         if known is None and kind == FILE_LOCK and waited_ns >= _LEAST_NS:
             tid = parse_locks(read_bounded(self._proc / "locks", _LOCKS_BYTES) or b"", pid)
-        return self._describe(tid) if tid is not None else None
+        if kind == STOPPED:
+            tid = self._tracer(pid)
+        return self.describe(tid) if tid is not None else None
 
-    def _describe(self, tid: int) -> WaitHolder | None:
+    def descriptor(self, tid: int) -> int | None:
+        """The first argument of the system call that a task is in."""
+        try:
+            return parse_first_argument(self._read_closely(tid, "syscall"))
+        except OSError:
+            return None
+
+    def _tracer(self, pid: int) -> int | None:
+        status = read_bounded(self._proc / str(pid) / "status", _FILE_BYTES) or b""
+        found = next((line for line in status.split(b"\n") if line.startswith(b"TracerPid:")), b"")
+        number = found.partition(b":")[2].strip()
+        return int(number) if number.isdigit() and number != b"0" else None
+
+    def describe(self, tid: int) -> WaitHolder | None:
         folder = self._proc / str(tid)
         status = read_bounded(folder / "status", _FILE_BYTES)
         if status is None:

@@ -326,8 +326,8 @@ def test_a_real_time_kernel_whose_rings_sleep_is_left_alone(
 
 def test_every_sleeper_that_is_taken_out_of_the_table_is_noted_as_awake() -> None:
     """Else a sleep of which the kernel says that it is queued is counted as a wait for a core."""
-    places = layout.Places(*[8] * 23, has_state_argument=True, calls=None, blocker=None)
-    maps = layout.WaitMaps(3, 4, 5, 6, 2)
+    places = layout.Places(*[8] * 24, has_state_argument=True, calls=None, blocker=None)
+    maps = layout.WaitMaps(3, 4, 5, 6, 7, 8, 2)
     code = [*struct.iter_unpack("<BBhi", WaitPrograms(places, maps, 1000).at_waking())]
     taken = next(at for at, (operation, *_) in enumerate(code) if operation == 0x62)
     submitted = max(at for at, one in enumerate(code) if one[0] == 0x85 and one[3] == 132)
