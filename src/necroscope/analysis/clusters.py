@@ -19,6 +19,7 @@ from necroscope.analysis.episodes import (
 )
 from necroscope.analysis.event_cores import JoinedEvent, cores_of_device, join
 from necroscope.analysis.happenings import Happening
+from necroscope.analysis.held_clusters import held_clusters, is_of_what_is_held
 from necroscope.analysis.periodicity import period_of_starts
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -73,6 +74,11 @@ class Cluster:
         return any(touches(victim.span, one.span) for victim in hurt for one in active)
 
     @property
+    def subject(self) -> str | None:
+        """What tasks waited for, where that is what it is about."""
+        return next((e.subject for e in self.episodes if is_of_what_is_held(e)), None)
+
+    @property
     def weight(self) -> float:
         return sum(episode.weight for episode in self.episodes) + 100.0 * len(self.events)
 
@@ -108,10 +114,13 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
     reach = bridges(episodes)
     # A lock that tasks stand behind is an incident of its own, whatever runs on the cores; and what
     # the network loses is of no core.
-    held = [[episode] for episode in episodes if episode.kind is EpisodeKind.TASK_BLOCKED]
+    held = held_clusters(episodes)
     lost = [episode for episode in episodes if episode.kind is EpisodeKind.TRAFFIC_LOST]
-    apart = {EpisodeKind.TASK_BLOCKED, EpisodeKind.TRAFFIC_LOST}
-    episodes = [episode for episode in episodes if episode.kind not in apart]
+    episodes = [
+        episode
+        for episode in episodes
+        if episode.kind is not EpisodeKind.TRAFFIC_LOST and not is_of_what_is_held(episode)
+    ]
     strong = _clusters([episode for episode in episodes if episode.is_strong], reach)
     left: list[Episode] = []
     for episode in episodes:

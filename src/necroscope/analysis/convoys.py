@@ -23,7 +23,7 @@ from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.task_waits import TaskWait, Waiter
-from necroscope.analysis.wait_channels import is_release
+from necroscope.analysis.wait_channels import STOPPED, is_release
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -89,16 +89,23 @@ class Convoy:
     @property
     def is_stopped(self) -> bool:
         """By a signal, a debugger or the freezer: it will not go on by itself."""
-        return any(name in _STOPPED for name in self.found_in)
+        is_seen = any(wait.channel.kind == STOPPED for wait in self.chain[:1])
+        return is_seen or any(name in _STOPPED for name in self.found_in)
+
+    @property
+    def last(self) -> Waiter | None:
+        """Where the chain ends: who held up the holder, and so on."""
+        if not self.chain:
+            return self.holder
+        link = self.chain[-1]
+        return (
+            (link.given_by or link.by or link.task) if link.channel.kind != STOPPED else link.task
+        )
 
     @property
     def whereabouts(self) -> str | None:
         """In words where the holder was found, None if it was not."""
-        if not self.found_in:
-            return None
-        words = next((w for group, w in _WHEREABOUTS for n in self.found_in if n in group), "")
-        where = " < ".join(self.found_in[:4])
-        return f"{words} ({where})" if words else f"it was in {where}"
+        return describe_place(self.found_in) if self.found_in else None
 
     @property
     def kept(self) -> str:
@@ -139,6 +146,7 @@ class Convoy:
         end = "was not seen to give it back" if self.is_kept else f"gave it back{through}"
         texts = [f"{who} had it for {self.held_s:.2f} s and {end}"]
         texts += [f"meanwhile {wait.words()}" for wait in self.chain]
+        texts += self._about_the_end()
         if self.whereabouts is not None:
             texts.append(f"{who} was looked at meanwhile: {self.whereabouts}")
         elif not self.chain:
@@ -147,6 +155,23 @@ class Convoy:
                 " slept for a timer, socket or pipe, which is not recorded"
             )
         return texts
+
+    def _about_the_end(self) -> list[str]:
+        """Where the last of the chain was found, who is followed no further."""
+        link = self.chain[-1] if self.chain else None
+        if link is None or link.held_by is None or not link.held_stack:
+            return []
+        where = describe_place(link.held_stack)
+        return [
+            f"{link.held_by.comm}[{link.held_by.tid}] was looked at: {where}; the chain ends here"
+        ]
+
+
+def describe_place(stack: tuple[str, ...]) -> str:
+    """In words where a task was found."""
+    words = next((w for group, w in _WHEREABOUTS for n in stack if n in group), "")
+    where = " < ".join(stack[:4])
+    return f"{words} ({where})" if words else f"it was in {where}"
 
 
 def convoys(case: Case, kind: str) -> list[Convoy]:
@@ -196,7 +221,7 @@ def _convoy(name: str, waits: Sequence[TaskWait], node: Node) -> Convoy:
         holder,
         held,
         last.by_stack if is_given else (),
-        _chain(holder.tid, held, node, name),
+        chain_of(holder, held, node, name),
         len(holds),
         _found_in(holder.tid, waits),
         not is_given,
@@ -218,16 +243,16 @@ def _since(holder: int, wait: TaskWait, waits: Sequence[TaskWait]) -> int:
     return max(own) if own and max(own) > min(behind) else min(behind)
 
 
-def _chain(tid: int, held: Span, node: Node, name: str) -> tuple[TaskWait, ...]:
+def chain_of(holder: Waiter, held: Span, node: Node, name: str) -> tuple[TaskWait, ...]:
     """What the holder waited for longest while it had the lock, and who it was that it waited
-    for.
+    for. That a process was stopped holds up all its threads.
     """
     links: list[TaskWait] = []
     while len(links) < _MOST_LINKS:
         waits = [
             wait
             for wait in node.waits
-            if wait.task.tid == tid
+            if (wait.task.tid == holder.tid or _stops(wait, holder))
             and touches(wait.span, held)
             and wait.subject != name
             and wait not in links
@@ -239,5 +264,9 @@ def _chain(tid: int, held: Span, node: Node, name: str) -> tuple[TaskWait, ...]:
         ahead = longest.given_by or longest.by
         if ahead is None:
             break
-        tid, held = ahead.tid, longest.span
+        holder, held = ahead, longest.span
     return tuple(links)
+
+
+def _stops(wait: TaskWait, holder: Waiter) -> bool:
+    return wait.task.pid == holder.pid and wait.channel.kind == STOPPED

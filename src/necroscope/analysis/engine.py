@@ -5,6 +5,7 @@ around each incident only.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from zlib import crc32
 
 from necroscope.analysis.case import Case, case_of
 from necroscope.analysis.clusters import Cluster, around_moment, gather
@@ -33,6 +34,7 @@ class IncidentCandidate:
     core: int | None
     events: int
     is_strong: bool
+    subject: str | None = None
 
 
 Wanted = Callable[[IncidentCandidate], bool]
@@ -207,7 +209,7 @@ def _clusters(node: Node) -> list[Cluster]:
 
 
 def _candidate(one: Cluster) -> IncidentCandidate:
-    return IncidentCandidate(*one.span, one.core, len(one.events), one.is_strong)
+    return IncidentCandidate(*one.span, one.core, len(one.events), one.is_strong, one.subject)
 
 
 def _cases(recording: Recording, over: Sequence[OpenIncident]) -> Iterator[Case]:
@@ -244,4 +246,10 @@ def concerns(incident: Incident, core: int) -> bool:
 
 
 def _place(incident: Incident) -> str:
-    return "node" if incident.core is None else f"core{incident.core}"
+    """Part of its id: two that begin at the same moment on no core are told apart by what was
+    waited for.
+    """
+    if incident.core is not None:
+        return f"core{incident.core}"
+    what = incident.subject
+    return "node" if what is None else f"node-{crc32(what.encode()) & 0xFFFF:04x}"

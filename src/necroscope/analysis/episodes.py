@@ -31,6 +31,7 @@ class EpisodeKind(StrEnum):
     IO_BLOCKED = "io_blocked"
     TASK_DELAYED = "task_delayed"
     TASK_BLOCKED = "task_blocked"
+    TASK_LATE = "task_late"
     TRAFFIC_LOST = "traffic_lost"
 
 
@@ -56,6 +57,7 @@ HURT = SUFFERING | {
     EpisodeKind.THROTTLED,
     EpisodeKind.TASK_DELAYED,
     EpisodeKind.TASK_BLOCKED,
+    EpisodeKind.TASK_LATE,
     EpisodeKind.TRAFFIC_LOST,
 }
 # Their level is the longest wait in seconds, not a share.
@@ -66,6 +68,7 @@ _WAITS: Final = frozenset(
         EpisodeKind.THREAD_DELAYED,
         EpisodeKind.TASK_DELAYED,
         EpisodeKind.TASK_BLOCKED,
+        EpisodeKind.TASK_LATE,
     }
 )
 

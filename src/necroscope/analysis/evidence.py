@@ -31,7 +31,10 @@ def suffering(case: Case) -> list[Evidence]:
             EpisodeKind.THROTTLED,
             EpisodeKind.TASK_BLOCKED,
         )
-        or (episode.kind is EpisodeKind.TASK_DELAYED and episode.cpu == case.core)
+        or (
+            episode.kind in (EpisodeKind.TASK_DELAYED, EpisodeKind.TASK_LATE)
+            and episode.cpu == case.core
+        )
     ]
     return [*found[:4], *(of_event(case, event) for event in case.events[:3])]
 

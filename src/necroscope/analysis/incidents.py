@@ -51,6 +51,7 @@ def incident_of(case: Case, contenders: Sequence[Contender]) -> Incident | None:
         verdict=verdict,
         alternatives=alternatives,
         is_wrong=matters,
+        subject=case.cluster.subject,
     )
 
 

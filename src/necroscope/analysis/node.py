@@ -13,6 +13,7 @@ from necroscope.analysis.core_time import MODES, CoreShares, core_shares
 from necroscope.analysis.device_counters import CounterRise, read_rises
 from necroscope.analysis.episodes import Episode
 from necroscope.analysis.functions import FunctionNames
+from necroscope.analysis.late_beats import LateBeat, late_beats
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.recreations import (
     DEATH,
@@ -127,6 +128,11 @@ class Node:
             if row["kind"] == MADE
             or (row["kind"] in (START, DEATH) and row["time"] >= self.span[0])
         ]
+
+    @cached_property
+    def late_beats(self) -> tuple[LateBeat, ...]:
+        """Threads that kept a rhythm and were late, in order of time."""
+        return late_beats(self.columns("late_beats"), self.waits)
 
     @cached_property
     def device_rises(self) -> tuple[CounterRise, ...]:

@@ -218,7 +218,9 @@ class Incident:
     """Events and episodes that belong together, and what did it. `mode` is the mode the core was
     held in.
 
-    `is_wrong` is False only for a moment that was asked about and at which nothing was wrong.
+    `is_wrong` is False only for a moment that was asked about and at which nothing was wrong. Where
+    tasks waited on no core in particular, `subject` is what they waited for: others may wait for
+    something else at the same time.
     """
 
     id: str
@@ -231,6 +233,7 @@ class Incident:
     verdict: Verdict
     alternatives: tuple[Alternative, ...] = ()
     is_wrong: bool = True
+    subject: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -9,15 +9,18 @@ import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays, Floats
 from necroscope.analysis.episodes import Episode, EpisodeKind, was_throttled
+from necroscope.analysis.late_beats import LateBeat
 from necroscope.analysis.machine_episodes import throttled_episodes
 from necroscope.analysis.node import Node
 from necroscope.analysis.task_waits import RUNNABLE, TaskWait, whole_waits
 from necroscope.analysis.wait_channels import (
+    CHILD,
     DEVICE,
     FILE_LOCK,
     FUTEX,
     LOCK,
     OTHER,
+    UNREAD,
     WRITEBACK,
 )
 from necroscope.model.definitions import ORDINARY, OVER_NS
@@ -39,7 +42,13 @@ _BLOCKED_S: Final = {
     DEVICE: 1.0,
     OTHER: 1.0,
     FILE_LOCK: 1.0,
+    # posix_spawn(3) starts a program in milliseconds.
+    CHILD: 10.0,
+    UNREAD: 1.0,
 }
+# Of a thread with a rhythm: so late, and so many beats, that whoever waits for it may notice.
+_LATE_S: Final = 0.5
+_MISSED: Final = 2.0
 _HUNG_S: Final = 10.0
 _NEVER_S: Final = float("inf")
 _WAITED_FOR_CORE: Final = (
@@ -53,6 +62,7 @@ def wait_episodes(node: Node) -> Iterator[Episode]:
     yield from _delayed([wait for wait in waits if wait.is_for_a_core and wait.is_ordinary])
     yield from _crowded(node)
     yield from _blocked([wait for wait in waits if not wait.is_for_a_core])
+    yield from _late(node.late_beats)
 
 
 def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
@@ -150,9 +160,32 @@ def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
         )
 
 
+def _late(beats: Iterable[LateBeat]) -> Iterator[Episode]:
+    """By what made them late: a core, or something that was held. Nice work may be late."""
+    for beat in beats:
+        wait = beat.wait
+        if wait is None or beat.seconds < _LATE_S or beat.missed < _MISSED:
+            continue
+        if wait.is_for_a_core and not wait.is_ordinary:
+            continue
+        yield Episode(
+            EpisodeKind.TASK_LATE,
+            wait.cpu if wait.is_for_a_core else None,
+            None,
+            *beat.span,
+            beat.seconds,
+            "a thread that keeps a rhythm was late by up to {wait_ms:,.0f} ms",
+            "late_beats",
+            is_strong=False,
+            subject=None if wait.is_for_a_core else wait.subject,
+            amount=1,
+        )
+
+
 def _is_hung(wait: TaskWait) -> bool:
     """An incident whatever the reason; threads of the kernel may wait like this by trade."""
-    is_held = wait.channel.kind in (LOCK, DEVICE, WRITEBACK) and wait.task.policy != "kernel"
+    kinds = (LOCK, DEVICE, WRITEBACK, OTHER, CHILD)
+    is_held = wait.channel.kind in kinds and wait.task.policy != "kernel"
     return is_held and wait.seconds >= _HUNG_S
 
 

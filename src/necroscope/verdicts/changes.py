@@ -16,10 +16,13 @@ TICK_NS: Final = NS_PER_S
 
 
 class Placed(Protocol):
-    """Something that has a core, or none, and a time."""
+    """Something that has a core, or none, and a time; and maybe what tasks waited for."""
 
     @property
     def core(self) -> int | None: ...
+
+    @property
+    def subject(self) -> str | None: ...
 
     @property
     def from_ns(self) -> int: ...
@@ -48,7 +51,8 @@ def is_same(one: Placed, other: Placed) -> bool:
     """As two analyses see one incident. Which of two are one is the analysis's decision: here they
     must overlap.
     """
-    return one.core == other.core and _overlap(one, other)
+    is_alike = one.core == other.core and one.subject == other.subject
+    return is_alike and _overlap(one, other)
 
 
 def _overlap(one: Placed, other: Placed) -> bool:

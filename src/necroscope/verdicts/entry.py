@@ -5,7 +5,7 @@ Standard library only: outlets that live for weeks read the ledger without numpy
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -69,7 +69,9 @@ def _typed(kind: Any, value: object) -> object:
         if not isinstance(value, dict):
             raise TypeError(f"{kind.__name__} is not an object")
         hints = get_type_hints(kind)
-        return kind(**{one.name: _typed(hints[one.name], value[one.name]) for one in fields(kind)})
+        # A ledger of an older version lacks what was added since, which has a default.
+        given = [one for one in fields(kind) if one.name in value or one.default is MISSING]
+        return kind(**{one.name: _typed(hints[one.name], value[one.name]) for one in given})
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple):
             raise TypeError("not a list")

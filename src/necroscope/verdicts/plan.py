@@ -34,7 +34,9 @@ class JudgingPlan:
     def __init__(self, entries: Iterable[LedgerEntry] = ()) -> None:
         self._known = [
             _Known(
-                IncidentCandidate(one.from_ns, one.to_ns, one.core, len(one.events), True),
+                IncidentCandidate(
+                    one.from_ns, one.to_ns, one.core, len(one.events), True, one.subject
+                ),
                 entry.state is IncidentState.CLOSED,
                 one.to_ns - one.from_ns,
             )

@@ -4,7 +4,7 @@ make.
 
 import pytest
 from tests.drawn_node import at, drawn_node
-from tests.drawn_waits import wait
+from tests.drawn_waits import by, wait
 
 from necroscope.analysis.detect import detect
 from necroscope.analysis.engine import diagnose
@@ -121,6 +121,51 @@ def test_a_global_lock_that_was_not_given_back_is_known_by_its_caller() -> None:
 )
 def test_other_sleeps_are_told_by_their_functions(stack: str, kind: str) -> None:
     assert channel_of("blocked", tuple(filter(None, stack.split(";")))).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "stack", "found", "words"),
+    [
+        ("unread", "anon_pipe_write;vfs_write", "unread", "other end"),
+        ("unread", "request_wait_answer;fuse_file_write_iter", "device", "file server"),
+        ("file_lock", "request_wait_answer;fuse_file_flock", "device", "file server"),
+        ("blocked", "handle_userfault;__handle_mm_fault", "other", "userfaultfd(2)"),
+        ("blocked", "kernel_clone;__do_sys_vfork", "child", "vfork"),
+        ("blocked", "unix_wait_for_peer;unix_stream_connect", "answer", "accept"),
+        ("blocked", "wait_for_partner;fifo_open", "answer", "FIFO"),
+        ("blocked", "do_freezer_trap;get_signal", "stopped", "frozen"),
+        ("stopped", "get_signal;arch_do_signal_or_restart", "stopped", "frozen"),
+        ("stopped", "ptrace_stop;get_signal", "stopped", "tracer"),
+        ("stopped", "", "stopped", "stopped"),
+    ],
+)
+def test_no_sleep_for_another_process_is_called_a_lock_or_idle(
+    kind: str, stack: str, found: str, words: str
+) -> None:
+    channel = channel_of(kind, tuple(filter(None, stack.split(";"))))
+    assert channel.kind == found
+    assert words in channel.words
+
+
+def test_a_wait_without_a_known_mechanism_is_described() -> None:
+    stack = "handle_userfault;__handle_mm_fault"
+    woken = by("pager", 90, stack="userfaultfd_wake_function;__wake_up")
+    node = wait(drawn_node(IDLE), 10, 12.0, "guest", stack=stack, **woken)
+    (incident,) = diagnose(node).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "unknown"
+    assert verdict.summary.startswith("guest[71] waited 12.00 s in a page fault")
+    told = " / ".join(evidence.text for evidence in verdict.evidence)
+    assert "slept in handle_userfault < __handle_mm_fault" in told
+    assert "pager[90] ended it, through userfaultfd_wake_function" in told
+    assert "idle" in told
+    assert any("--victim 71" in text for text in verdict.fix)
+
+
+def test_two_waits_at_one_moment_have_ids_of_their_own() -> None:
+    node = wait(drawn_node(IDLE), 10, 12.0, "guest", stack="handle_userfault")
+    wait(node, 10, 12.0, "shell", 80, stack="kernel_clone;__do_sys_vfork")
+    assert len({incident.id for incident in diagnose(node).incidents}) == 2
 
 
 def test_rows_of_one_wait_are_counted_once() -> None:

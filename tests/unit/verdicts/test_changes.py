@@ -1,7 +1,10 @@
 """What a judgement changes in the ledger: decisions without I/O, so that races are tests."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 
+import pytest
 from tests.drawn_node import at
 from tests.unit.verdicts.conftest import MakeIncident
 
@@ -104,3 +107,23 @@ def test_what_was_seen_to_go_on_stays_open_though_it_was_not_judged_again(
     found = {one.id: one for one in changes(known, seen, known[0].revision)}
     assert told(list(found.values())) == [("10-core3", "closed"), ("12-core1", "open")]
     assert found["12-core1"].incident.to_ns == at(59)
+
+
+def test_who_waits_for_something_else_at_the_same_time_is_another_incident(
+    incident: MakeIncident,
+) -> None:
+    lock = replace(incident(10, 20, core=None), subject="rtnl_mutex")
+    fault = replace(incident(12, 22, core=None), subject="handle_userfault", id="12-node-2")
+    known = judge([], 60, lock, fault)
+    assert [state for _, state in told(known)] == ["closed", "closed"]
+    assert judge(known, 90, lock, fault) == []
+
+
+def test_a_ledger_that_knows_no_subjects_is_still_read(incident: MakeIncident) -> None:
+    (entry,) = judge([], 60, incident(10, 20, core=None))
+    old = json.loads(json.dumps(entry.as_json()))
+    del old["incident"]["subject"]
+    assert LedgerEntry.from_json(old) == entry
+    del old["incident"]["core"]
+    with pytest.raises(KeyError):
+        LedgerEntry.from_json(old)

@@ -16,7 +16,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import FILE_LOCK
 
@@ -44,7 +44,9 @@ def assess(case: Case) -> Assessment | None:
             f" {whose}{stopped} {has}"
         ),
         culprit=culprit,
-        origin=origin_of(culprit),
+        origin=process_origin(convoy.last.comm)
+        if convoy.last is not None and convoy.last != holder
+        else origin_of(culprit),
         fix=(wake,) if convoy.is_stopped and holder else (),
     )
 

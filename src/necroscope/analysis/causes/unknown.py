@@ -9,21 +9,27 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence
-from necroscope.analysis.task_origin import origin_of
+from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.waits import lock_wait
 from necroscope.model.units import format_moment
 
 # Less of the core's samples is not holding it.
 _HOLDS: Final = 0.5
+# Who ran while a task stood: so many are named, with at least so much of the time.
+_NAMED: Final = 4
+_NOTICED: Final = 0.01
 
 
 def assess(case: Case) -> Assessment:
     """The core, the mode, the process, its path and its period."""
     if case.events and not case.episodes:
         return _of_the_log(case)
+    if case.core is None and case.has(EpisodeKind.TASK_BLOCKED):
+        return _of_a_wait(case)
     culprit = case.culprit()
     held = what_held_the_core(case)
     evidence = [*held, *_paths(case), *_wait(case), *suffering(case)]
@@ -77,6 +83,57 @@ def _of_the_log(case: Case) -> Assessment:
         summary=f"{hung[0].words if hung else first.message}; no known mechanism explains it",
         fix=_look(case),
     )
+
+
+def _of_a_wait(case: Case) -> Assessment:
+    """Nothing but a task that stood: who, how long, where in the kernel, who ended it, and who ran
+    meanwhile.
+    """
+    subjects = {episode.subject for episode in case.episodes}
+    waits = [wait for wait in case.waits if wait.subject in subjects]
+    longest = max(waits, key=lambda wait: wait.seconds)
+    task, tasks = longest.task, {wait.task.tid for wait in waits}
+    others = f", and {len(tasks) - 1} more tasks with it" if len(tasks) > 1 else ""
+    texts = [f"{task.comm}[{task.tid}] slept in {' < '.join(longest.stack[:6]) or 'the kernel'}"]
+    if longest.held_by is not None:
+        holder, where = longest.held_by, " < ".join(longest.held_stack[:4])
+        texts.append(
+            f"{holder.comm}[{holder.tid}] had it{f', and was in {where}' if where else ''}"
+        )
+    if longest.by is not None:
+        woken = " < ".join(longest.by_stack[:4])
+        texts.append(f"{longest.by.comm}[{longest.by.tid}] ended it, through {woken}")
+    elif not longest.is_open:
+        texts.append("an interrupt or a timer ended it, no task")
+    return Assessment(
+        explains=0.0,
+        is_confirmed=False,
+        evidence=[
+            *(case.evidence(text, "waits") for text in texts),
+            case.evidence(_who_ran(case), "samples"),
+            *suffering(case),
+        ],
+        culprit=Culprit(task.comm, task.pid, task.cgroup, path=longest.stack[::-1]),
+        origin=process_origin(task.comm),
+        summary=f"{longest.words()}{others}; no known mechanism explains it",
+        fix=(
+            f"look at all waits of it: necroscope flame DIR --waits {_window(case)}",
+            f"all waits of that program: necroscope diagnose DIR --victim {task.pid}",
+        ),
+    )
+
+
+def _who_ran(case: Case) -> str:
+    """On all cores while it stood, as a share of them."""
+    machine, cores = case.samples.machine, case.node.cores
+    elapsed_s = machine.elapsed_s or 1.0
+    ran = [
+        (task.comm, task.weight * machine.period_s / elapsed_s) for task in machine.tasks()[:_NAMED]
+    ]
+    named = ", ".join(f"{comm} {share:.0%}" for comm, share in ran if share >= _NOTICED)
+    idle = case.counters.machine_share("idle")
+    rest = f"; the cores were {idle:.0%} idle" if idle is not None else ""
+    return f"of the time of {cores} cores meanwhile: {named or 'no task had 1 %'}{rest}"
 
 
 def _how(case: Case) -> str:

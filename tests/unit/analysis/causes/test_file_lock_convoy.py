@@ -39,3 +39,28 @@ def test_a_short_wait_is_no_incident() -> None:
 
 def test_a_lock_without_a_known_holder_is_not_blamed_on_anyone() -> None:
     assert not diagnose(waiting(holder=None)).incidents
+
+
+def test_the_chain_leads_from_the_lock_over_a_socket_to_who_is_stopped() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..............................
+        """
+    )
+    lock = {"kind": "file_lock", "stack": "locks_lock_inode_wait;__do_sys_flock", "is_open": True}
+    for pid in (71, 72):
+        wait(node, 10, 8.0, "job", pid, **lock, **by("installer", 80, stack="unix_stream_recvmsg"))
+    silent = {"kind": "unanswered", "stack": "unix_stream_recvmsg", "is_open": True}
+    wait(node, 11, 7.0, "installer", 80, **silent, **by("backend", 90, stack="do_signal_stop"))
+    wait(node, 10, 8.0, "backend", 90, kind="stopped", stack="do_signal_stop", is_open=True)
+    (incident,) = diagnose(node).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "file-lock-convoy"
+    assert verdict.culprit is not None
+    assert verdict.origin is not None
+    assert (verdict.culprit.comm, verdict.origin.name) == ("installer", "backend")
+    told = " / ".join(evidence.text for evidence in verdict.evidence)
+    assert "installer[80] waited 7.00 s to read from a pipe or socket" in told
+    assert "whose other end is backend[90]" in told
+    assert "backend[90] stood still for 8.00 s, stopped by a signal" in told

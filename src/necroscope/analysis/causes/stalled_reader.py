@@ -1,0 +1,92 @@
+"""A program stands at a full pipe or socket, because the process that should read is held up.
+
+Signature: a program asleep in write(2) or send(2) to a pipe or UNIX socket for seconds; whoever
+has the other end open is stopped, frozen, without a core, or waits for something itself.
+Confirming signal: such a wait of two seconds and more, the process that has the other end, and that
+one's own wait or stop for most of that time. A reader that works or sleeps by its own will is slow,
+and the pipe does what it is for: that is not an incident.
+Source: pipe(7), unix(7); moby/moby: containers that stand in write(2) to stdout while the log
+driver does not read; systemd-journald with a blocked /dev/log.
+"""
+
+from typing import Final
+
+from necroscope.analysis.case import Case
+from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.convoys import Convoy, convoys
+from necroscope.analysis.evidence import suffering
+from necroscope.analysis.report import WillNotHelp
+from necroscope.analysis.task_origin import origin_of, process_origin
+from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.wait_channels import ORDINARY_SLEEP, UNANSWERED, UNREAD
+
+LIMITS: Final = Thresholds(
+    longest_s=Threshold(2.0, "less is a reader that has much to do"),
+    held_up=Threshold(0.5, "of the wait: so long the reader itself was held up"),
+)
+
+
+def assess(case: Case) -> Assessment | None:
+    convoy = next(iter(convoys(case, UNREAD)), None)
+    if convoy is None:
+        return None
+    reader, longest = convoy.holder, convoy.longest
+    culprit = convoy.culprit(case.node)
+    whose = f"{reader.comm}[{reader.pid}]" if reader else "another process"
+    held_up_s = sum(
+        wait.seconds
+        for wait in convoy.chain
+        if wait.channel.kind not in (ORDINARY_SLEEP, UNANSWERED, UNREAD)
+    )
+    is_held_up = held_up_s >= case.limits.held_up * longest.seconds
+    own_will = case.evidence(f"no wait of {whose} itself is recorded: it may be slow", "waits")
+    wake = f"kill -CONT {reader.pid}  # if it was stopped by mistake" if reader else ""
+    last = convoy.last
+    return Assessment(
+        explains=0.9,
+        is_confirmed=reader is not None and longest.seconds >= case.limits.longest_s and is_held_up,
+        evidence=[*convoy.evidence(case), *suffering(case)],
+        against=() if is_held_up else (own_will,),
+        summary=(
+            f"{longest.task.comm} waited up to {longest.seconds:.1f} s at a full pipe or socket"
+            f" that {whose} should read{_why(convoy)}"
+        ),
+        culprit=culprit,
+        origin=process_origin(last.comm) if last is not None else origin_of(culprit),
+        fix=(wake,) if convoy.is_stopped and reader else (),
+    )
+
+
+def _why(convoy: Convoy) -> str:
+    if not convoy.chain:
+        return ""
+    first = convoy.chain[0]
+    if convoy.is_stopped:
+        return f", which was {first.channel.words}"
+    what = f"for core {first.cpu}" if first.is_for_a_core else first.channel.words
+    return f", which itself waited {what}"
+
+
+CAUSE = Cause(
+    slug="stalled-reader",
+    title="a program stands at a full pipe or socket whose reader is held up",
+    confirming=(
+        "a wait of two seconds and more in write(2) or send(2), the process that has the other end,"
+        " and that one's own wait or stop meanwhile"
+    ),
+    would_confirm="who has the other end: lsof +E -p PID, and where it is: /proc/PID/stack",
+    assess=assess,
+    thresholds=LIMITS,
+    fix=(
+        "let the reader go on, or restart it: its exit ends the wait (EPIPE)",
+        (
+            "write without waiting (O_NONBLOCK, a buffer with a bound) where a log must not stop"
+            " the program"
+        ),
+    ),
+    verify=("no more long waits of kind `unread` are recorded (table `waits`)",),
+    will_not_help=(
+        WillNotHelp("more cores for the writer", "it does not want one"),
+        WillNotHelp("a larger pipe", "it is full a moment later"),
+    ),
+)

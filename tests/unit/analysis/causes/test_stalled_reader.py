@@ -1,0 +1,48 @@
+"""stalled-reader on drawn nodes: who stands at a full pipe, and whether its reader is held up."""
+
+from typing import Any
+
+from tests.drawn_node import DrawnNode, drawn_node
+from tests.drawn_waits import by, wait
+
+from necroscope.analysis.engine import diagnose
+
+IDLE = """
+    core 0:  ..............................
+    core 1:  ..............................
+    """
+
+
+def full_pipe(node: DrawnNode, lasts_s: float = 8.0, **rest: Any) -> DrawnNode:
+    given = {"kind": "unread", "stack": "anon_pipe_write;vfs_write", "is_open": True}
+    return wait(node, 10, lasts_s, "service", 71, **given, **(rest or by("shipper", 80)))
+
+
+def test_a_reader_that_is_stopped_holds_up_the_writer() -> None:
+    node = wait(full_pipe(drawn_node(IDLE)), 9.5, 9.0, "shipper", 80, kind="stopped")
+    (incident,) = diagnose(node).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "stalled-reader"
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm == "shipper"
+    assert "kill -CONT 80" in verdict.fix[0]
+
+
+def test_the_chain_is_followed_beyond_the_reader() -> None:
+    node = full_pipe(drawn_node(IDLE))
+    lock = {"kind": "file_lock", "stack": "locks_lock_inode_wait;__do_sys_flock", "is_open": True}
+    wait(node, 9.8, 8.2, "shipper", 80, **lock, **by("rotate", 90, stack="hrtimer_nanosleep"))
+    (incident,) = [i for i in diagnose(node).incidents if i.verdict.cause == "stalled-reader"]
+    assert "for a lock on a file" in incident.verdict.summary
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "rotate"
+
+
+def test_a_reader_that_is_slow_by_itself_is_no_incident() -> None:
+    rest = by("less", 80, stack="n_tty_read;tty_read")
+    assert not diagnose(full_pipe(drawn_node(IDLE), 15.0, **rest)).incidents
+
+
+def test_a_short_stop_of_the_reader_is_no_incident() -> None:
+    node = wait(full_pipe(drawn_node(IDLE), 1.5), 10.0, 1.5, "shipper", 80, kind="stopped")
+    assert not diagnose(node).incidents
