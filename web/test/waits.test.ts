@@ -4,7 +4,7 @@ import { heaviestPath, layout, leastShare } from "../src/logic/flame";
 import { clock } from "../src/logic/moment";
 import { initialState } from "../src/logic/state";
 import { foldedWaits } from "../src/logic/wait_folding";
-import { byLength, emptyText, lines, lineText, waitAt, waitId, waitOf, withWait } from "../src/logic/waits";
+import { byLength, emptyText, familyOf, lines, lineText, WAIT_FAMILIES, waitAt, waitId, waitOf, withWait } from "../src/logic/waits";
 import type { Range } from "../src/lib/range";
 
 const at = clock("0");
@@ -33,6 +33,21 @@ describe("the lane of waits", () => {
     expect(lineText(first!)).toBe("raylet wanted a core behind spin · 1,200 times, longest 950 ms");
     expect(lineText(second!)).toBe("etcd slept in the kernel (i_rwsem) · once, longest 300 ms");
     expect(first!.waits.map(({ row: { waited_ms } }) => waited_ms)).toEqual([100, 950]);
+  });
+
+  test("has words and a look for every kind that is recorded", () => {
+    const kinds = ["runnable", "blocked", "futex", "file_lock", "unread", "stopped", "unanswered"] as const;
+    for (const kind of kinds) {
+      const groups = [{ kind, comm: "job", by_comm: null, count: 1, total_ms: 300, worst_ms: 300 }];
+      const [line] = lines({ ...ANSWER, groups, waits: [row(9000, 300, { kind, comm: "job", by_comm: null })] }, at);
+      expect(lineText(line!)).not.toContain("undefined");
+      expect(WAIT_FAMILIES).toContain(familyOf(kind));
+    }
+    expect(familyOf("file_lock")).toBe("futex");
+    const held = { kind: "file_lock", comm: "job", by_comm: "installer", is_open: true } as const;
+    const [line] = lines({ ...ANSWER, groups: [{ ...held, count: 1, total_ms: 300, worst_ms: 300 }], waits: [row(9000, 300, held)] }, at);
+    expect(lineText(line!)).toBe("job lock on a file, held by installer · once, longest 300 ms");
+    expect(familyOf("stopped")).toBe("blocked");
   });
 
   test("finds the longest wait under the pointer, and one that is thinner than it", () => {

@@ -2,8 +2,7 @@
 import { surface } from "../lib/canvas";
 import { scale, type Range } from "../lib/range";
 import type { Theme } from "../lib/theme";
-import type { WaitKind } from "../logic/answers";
-import { WAIT_KINDS, type PlacedWait, type WaitLine } from "../logic/waits";
+import { familyOf, WAIT_FAMILIES, type PlacedWait, type WaitFamily, type WaitLine } from "../logic/waits";
 import { PALETTES } from "./palette";
 
 export const LINE_PX = 33;
@@ -24,7 +23,7 @@ export function drawWaits(canvas: HTMLCanvasElement, lines: readonly WaitLine[],
   const at = scale(look.view, look.width);
   lines.forEach((line, place) => {
     const top = place * LINE_PX + BAR_TOP_PX;
-    drawn.context.fillStyle = patternOf(drawn.context, line.group.kind, look.theme);
+    drawn.context.fillStyle = patternOf(drawn.context, familyOf(line.group.kind), look.theme);
     for (const { range } of line.waits) {
       const [left, right] = [Math.max(at.pixel(range[0]), -1), Math.min(at.pixel(range[1]), look.width + 1)];
       if (right >= 0 && left <= look.width) drawBar(drawn.context, left, top, Math.max(right - left, NARROWEST_PX), look.theme);
@@ -54,27 +53,27 @@ function drawFrame(context: CanvasRenderingContext2D, range: Range, top: number,
 
 const patterns = new Map<string, CanvasPattern | string>();
 
-/** Wanted a core: slanted stripes. Slept in the kernel: solid. A lock of its own: dots. */
-function patternOf(context: CanvasRenderingContext2D, kind: WaitKind, theme: Theme): CanvasPattern | string {
-  const key = `${kind} ${theme}`;
+/** Wanted a core: slanted stripes. Slept in the kernel: solid. A lock of programs: dots. */
+function patternOf(context: CanvasRenderingContext2D, family: WaitFamily, theme: Theme): CanvasPattern | string {
+  const key = `${family} ${theme}`;
   const known = patterns.get(key);
   if (known) return known;
-  const made = kind === "blocked" ? colourOf(kind, theme) : (context.createPattern(tile(kind, theme), "repeat") ?? colourOf(kind, theme));
+  const made = family === "blocked" ? colourOf(family, theme) : (context.createPattern(tile(family, theme), "repeat") ?? colourOf(family, theme));
   patterns.set(key, made);
   return made;
 }
 
 const TILE_PX = 6;
 
-function tile(kind: WaitKind, theme: Theme): HTMLCanvasElement {
+function tile(family: WaitFamily, theme: Theme): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [TILE_PX, TILE_PX];
   const context = canvas.getContext("2d")!;
-  context.fillStyle = colourOf(kind, theme);
+  context.fillStyle = colourOf(family, theme);
   context.fillRect(0, 0, TILE_PX, TILE_PX);
   [context.fillStyle, context.strokeStyle] = [PALETTES[theme].ground, PALETTES[theme].ground];
   context.globalAlpha = 0.75;
-  if (kind === "futex") {
+  if (family === "futex") {
     context.fillRect(1, 1, 2, 2);
     context.fillRect(4, 4, 2, 2);
   } else {
@@ -89,4 +88,4 @@ function tile(kind: WaitKind, theme: Theme): HTMLCanvasElement {
   return canvas;
 }
 
-const colourOf = (kind: WaitKind, theme: Theme): string => PALETTES[theme].waits[WAIT_KINDS.indexOf(kind)]!;
+const colourOf = (family: WaitFamily, theme: Theme): string => PALETTES[theme].waits[WAIT_FAMILIES.indexOf(family)]!;

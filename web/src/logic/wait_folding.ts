@@ -11,6 +11,10 @@ const KIND_FRAME: Record<WaitKind, string> = {
   runnable: "[waits for a core]",
   blocked: "[sleeps in the kernel]",
   futex: "[waits for a lock of its own]",
+  file_lock: "[waits for a lock on a file]",
+  unread: "[waits until the other end reads]",
+  stopped: "[is stopped]",
+  unanswered: "[waits to read, others behind it]",
 };
 
 /** Below each program the kind of wait, then who had the core, or the kernel's functions; widths are milliseconds. */

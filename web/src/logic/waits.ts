@@ -4,12 +4,25 @@ import type { Gap, WaitGroup, WaitKind, WaitRow, WaitsAnswer } from "./answers";
 import { durationText, type Clock } from "./moment";
 import { viewAround, type State } from "./state";
 
-export const WAIT_KINDS: readonly WaitKind[] = ["runnable", "blocked", "futex"];
 export const WAIT_KIND_TEXT: Record<WaitKind, string> = {
   runnable: "wanted a core",
   blocked: "slept in the kernel",
   futex: "lock of its own program",
+  file_lock: "lock on a file",
+  unread: "full pipe or socket",
+  stopped: "was stopped",
+  unanswered: "waited to read, others behind it",
 };
+
+/** Kinds that are drawn alike: for a core, in the kernel for another, for a lock that programs share. */
+export type WaitFamily = "runnable" | "blocked" | "futex";
+export const WAIT_FAMILIES: readonly WaitFamily[] = ["runnable", "blocked", "futex"];
+export const WAIT_FAMILY_TEXT: Record<WaitFamily, string> = {
+  runnable: "wanted a core",
+  blocked: "slept in the kernel, for another process, or was stopped",
+  futex: "lock of its own program, or on a file",
+};
+export const familyOf = (kind: WaitKind): WaitFamily => (kind === "runnable" ? "runnable" : kind === "futex" || kind === "file_lock" ? "futex" : "blocked");
 
 export interface PlacedWait {
   range: Range;
@@ -40,10 +53,13 @@ export function lines(answer: WaitsAnswer, at: Clock): WaitLine[] {
   return [...byKey.values()].filter((line) => line.longest);
 }
 
+/** What the other task did: had the core, has what is still waited for, or ended the wait. */
+export const inTheWay = ({ kind, is_open }: WaitRow): string => (kind === "runnable" ? "behind" : is_open ? "held by" : "ended by");
+
 /** In the words of a person: who waited, for what, behind whom, how often, how long. */
 export function lineText({ group, longest }: WaitLine): string {
   const lock = group.kind === "blocked" && longest?.row.lock ? ` (${longest.row.lock})` : "";
-  const behind = group.by_comm ? (group.kind === "runnable" ? ` behind ${group.by_comm}` : `, ended by ${group.by_comm}`) : "";
+  const behind = group.by_comm ? `${group.kind === "runnable" ? "" : ","} ${longest ? inTheWay(longest.row) : "behind"} ${group.by_comm}` : "";
   const count = group.count === 1 ? "once" : `${group.count.toLocaleString("en")} times`;
   return `${group.comm} ${WAIT_KIND_TEXT[group.kind]}${lock}${behind} · ${count}, longest ${durationText(group.worst_ms)}`;
 }

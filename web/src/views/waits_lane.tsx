@@ -6,7 +6,7 @@ import { length } from "../lib/range";
 import { theme } from "../lib/theme";
 import type { WaitsAnswer } from "../logic/answers";
 import { durationText, rangeText, type Clock } from "../logic/moment";
-import { emptyText, lines, lineText, WAIT_KIND_TEXT, WAIT_KINDS, waitAt, waitOf, type PlacedWait, type WaitLine } from "../logic/waits";
+import { emptyText, inTheWay, lines, lineText, WAIT_FAMILIES, WAIT_FAMILY_TEXT, waitAt, waitOf, type PlacedWait, type WaitLine } from "../logic/waits";
 import { drawWaits, LINE_PX, type WaitsLook } from "../draw/waits";
 import { useApp } from "./app";
 import { Lane, TimeSurface } from "./lane";
@@ -111,7 +111,7 @@ function WaitsCanvas({ shown, look }: { shown: WaitLine[]; look: Omit<WaitsLook,
 }
 
 function waitTip({ row, range }: PlacedWait, clock: Clock): string[] {
-  const behind = row.by_comm ? [row.kind === "runnable" ? `behind ${row.by_comm}[${row.by_tid}]` : `ended by ${row.by_comm}[${row.by_tid}]`] : [];
+  const behind = row.by_comm ? [`${inTheWay(row)} ${row.by_comm}[${row.by_tid}]`] : [];
   const goesOn = row.is_open ? ", and still waited" : "";
   return [`${row.comm}[${row.tid}] waited ${durationText(row.waited_ms)} ${row.what}${goesOn}`, ...behind, rangeText(clock, range), "click: both stacks, and the core at that time"];
 }
@@ -119,9 +119,9 @@ function waitTip({ row, range }: PlacedWait, clock: Clock): string[] {
 function Key() {
   return (
     <span class="legend">
-      {WAIT_KINDS.map((kind) => (
-        <span key={kind}>
-          <i class={`wait-kind ${kind}`} /> {WAIT_KIND_TEXT[kind]}{" "}
+      {WAIT_FAMILIES.map((family) => (
+        <span key={family}>
+          <i class={`wait-kind ${family}`} /> {WAIT_FAMILY_TEXT[family]}{" "}
         </span>
       ))}
     </span>
