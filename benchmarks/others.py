@@ -15,7 +15,8 @@ from pathlib import Path
 TURNS = 8
 # Packets for two rounds of the softirq probe, which at their rate times one second and rests eleven
 # (sources/perf/probe_rest.py).
-SECONDS = {"loopback packets": 24.0, "forks": 5.0, "system calls": 5.0}
+# Switches for two rounds of the probe of waits, which rests for up to fourteen ticks.
+SECONDS = {"loopback packets": 24.0, "forks": 5.0, "system calls": 5.0, "pipe switches": 30.0}
 HEAD = [
     "operation",
     "a second, off",

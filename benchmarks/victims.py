@@ -66,7 +66,33 @@ def syscalls() -> Callable[[], int]:
     return call
 
 
-VICTIMS = {"loopback packets": packets, "forks": forks, "system calls": syscalls}
+def switches() -> Callable[[], int]:
+    """A byte to and fro over pipes between two processes on one core: two switches each time. The
+    CPU time is that of one of them.
+    """
+    (there_read, there), (back_read, back) = os.pipe(), os.pipe()
+    read, write = os.read, os.write
+    if os.fork() == 0:
+        os.close(there)
+        while read(there_read, 1):
+            write(back, b"x")
+        os._exit(0)
+
+    def to_and_fro() -> int:
+        for _ in range(500):
+            write(there, b"x")
+            read(back_read, 1)
+        return 1000
+
+    return to_and_fro
+
+
+VICTIMS = {
+    "loopback packets": packets,
+    "forks": forks,
+    "system calls": syscalls,
+    "pipe switches": switches,
+}
 
 
 def _cpu_s() -> float:
