@@ -91,20 +91,7 @@ def open_sources(
     _allow_descriptors()
     cores = Cores(root)
     possible = cpus.parse(_read(root / "sys/devices/system/cpu/possible"))
-    ticked: list[Source] = [
-        cores,
-        SoftirqDelay(root, possible),
-        Softirqs(root),
-        RunQueue(root),
-        SoftnetStat(root),
-        NetworkCounters(root),
-        Pressure(root),
-        Memory(root),
-        Interrupts(root),
-        Nics(root),
-        Cgroups(root),
-        Populations(root),
-    ]
+    ticked: list[Source] = [cores, SoftirqDelay(root, possible), *_counters(root)]
     lookup = Lookup(root, start=broker.start if broker else start_process)
     opened = _open_sampler(settings, cores, lookup, broker)
     if settings.waits_ns:
@@ -124,6 +111,22 @@ def open_sources(
     opened.clocks, opened.lookup = ClockWatch(clock, time_line), lookup
     opened.sources += [*ticked, *services, kernel_log, opened.clocks]
     return opened
+
+
+def _counters(root: Path) -> list[Source]:
+    """What the kernel counts, read at each tick or less often."""
+    return [
+        Softirqs(root),
+        RunQueue(root),
+        SoftnetStat(root),
+        NetworkCounters(root),
+        Pressure(root),
+        Memory(root),
+        Interrupts(root),
+        Nics(root),
+        Cgroups(root),
+        Populations(root),
+    ]
 
 
 def _service_sources(
