@@ -70,6 +70,7 @@ def one_run(node: SystemdNode, dice: random.Random, program: Path, seconds: int)
             walker.kill()
             walker.join()
         checked = node.beside(NECROSCOPE, "check", "--json")
+        treated = treat(node, made, f"{scratch}/treatments")
     supervisor.stop(node, made)
     return [
         *(
@@ -77,7 +78,25 @@ def one_run(node: SystemdNode, dice: random.Random, program: Path, seconds: int)
             for what in missing(diagnosed(said.stdout), made)
         ),
         *(f"check lacks {what}" for what in missing(found(checked.stdout), made)),
+        *treated,
     ]
+
+
+def treat(node: SystemdNode, made: Supervisor, state: str) -> list[str]:
+    """The unit is masked and stopped, and as it was after the undo; what is not so."""
+    command = ("env", f"NECROSCOPE_TREATMENTS={state}", NECROSCOPE, "treat")
+    problems = []
+    for words, wanted in (
+        (("unit", made.unit, "--mask", "--yes"), ("inactive", "masked")),
+        (("undo",), ("active", "static")),
+    ):
+        done = node.beside(*command, *words)
+        shown = node.inside(
+            "systemctl", "show", "--value", "-p", "ActiveState", "-p", "UnitFileState", made.unit
+        )
+        if done.returncode or tuple(shown.split()) != wanted:
+            problems.append(f"treat {words[0]}: {shown.split()} {done.stderr.strip()}")
+    return problems
 
 
 def diagnosed(text: str) -> str:

@@ -13,7 +13,7 @@ from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import PermissionMissing, UsageError
 from necroscope.model.names import LINE_LIMIT, clean
-from necroscope.model.units import NS_PER_MS, format_moment, parse_duration_ns
+from necroscope.model.units import NS_PER_MS, NS_PER_S, format_moment, parse_duration_ns
 from necroscope.treat import treatment
 from necroscope.treat.act_ledger import ledgers, state_directory
 from necroscope.treat.bites import Bites
@@ -40,6 +40,25 @@ _host_root = click.option(
 )
 
 
+_below = click.option(
+    "--below", default="/", metavar="CGROUP", help="purge only dead cgroups below this one [/]"
+)
+_look_in = click.option(
+    "--look-in",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="look for the files that pin them only here; may be repeated [all local file systems]",
+)
+_look_for = click.option(
+    "--look-for", default="2m", metavar="DURATION", help="how long to look for them [2m]"
+)
+_hold = click.option(
+    "--hold", default="50ms", metavar="DURATION", help="longest that a core may be held [50ms]"
+)
+
+
 @click.group("treat")
 def command() -> None:
     """Apply the fix of a verdict: first shown, then with --yes done, and undone by `treat undo`.
@@ -59,10 +78,16 @@ def command() -> None:
 @command.command("verdict")
 @recording_argument("source")
 @click.option("--incident", "identity", metavar="ID", help="of `diagnose --json` [the newest]")
+@_below
+@_look_in
+@_look_for
+@_hold
 @_yes
 @_json
 @_host_root
-def treat_verdict(source: Path, identity: str | None, yes: bool, as_json: bool, root: Path) -> None:
+def treat_verdict(
+    source: Path, identity: str | None, yes: bool, as_json: bool, root: Path, **looking: Any
+) -> None:
     """The treatment of an incident's verdict."""
     with opened_recording(source, None, None) as (store, _notes):
         incidents = read_report(store).incidents
@@ -71,34 +96,26 @@ def treat_verdict(source: Path, identity: str | None, yes: bool, as_json: bool, 
         found = f"incident {clean(identity)}" if identity else "an incident"
         raise UsageError(f"{found} is not in {source}", "see: necroscope diagnose")
     incident: Incident = max(chosen, key=lambda each: each.from_ns)
-    plan = treatment_of(incident, root, lambda: _purge(root, (), "/", "50ms"))
+    plan = treatment_of(incident, root, lambda: _purge(root, **looking))
     _run(plan, root, yes=yes, as_json=as_json)
 
 
 @command.command("purge")
-@click.option("--below", default="/", metavar="CGROUP", help="only dead cgroups below this one [/]")
-@click.option(
-    "--look-in",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="look for the files that pin them only here; may be repeated [all local file systems]",
-)
-@click.option("--hold", default="50ms", metavar="DURATION", help="longest hold of a core [50ms]")
+@_below
+@_look_in
+@_look_for
+@_hold
 @_yes
 @_json
 @_host_root
-def treat_purge(
-    below: str, folders: tuple[Path, ...], hold: str, yes: bool, as_json: bool, root: Path
-) -> None:
+def treat_purge(yes: bool, as_json: bool, root: Path, **looking: Any) -> None:
     """Free dead memory cgroups without a reboot, by what pins them.
 
     Only pages of dead cgroups are touched: page cache is dropped, files of tmpfs are copied within
     it, shared memory is emptied and filled again. No content is lost, and no other cache.
     """
-    step = _purge(root, folders, below, hold)
-    _run(Treatment(f"purge of dead cgroups below {below}", (step,)), root, yes=yes, as_json=as_json)
+    title = f"purge of dead cgroups below {looking['below']}"
+    _run(Treatment(title, (_purge(root, **looking),)), root, yes=yes, as_json=as_json)
 
 
 @command.command("unit")
@@ -164,13 +181,15 @@ def undo_treatment(identity: str | None, as_json: bool, root: Path) -> None:
         click.echo(f"{undone} is taken back")
 
 
-def _purge(root: Path, folders: tuple[Path, ...], below: str, hold: str) -> PurgeStep:
-    hold_ns = parse_duration_ns(hold)
+def _purge(
+    root: Path, folders: tuple[Path, ...], below: str, look_for: str, hold: str
+) -> PurgeStep:
+    hold_ns, look_ns = parse_duration_ns(hold), parse_duration_ns(look_for)
     if not NS_PER_MS <= hold_ns <= _LONGEST_HOLD_NS:
         raise UsageError(f"--hold {hold} is out of range", "1ms to 1s")
     pages = KernelPages(root)
     try:
-        pins = find_pins(root, pages, folders, _show_progress, below)
+        pins = find_pins(root, pages, folders, _show_progress, below, look_ns / NS_PER_S)
     finally:
         pages.close()
     return PurgeStep(pins, root, state_directory() / _SAVED, Bites(hold_ns))

@@ -7,6 +7,7 @@ own as well the two cannot be told apart, and its pages are left alone: the root
 """
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from necroscope.treat.mapped_pages import PageTable, Places
 # Of an ancestor's pages, those that may be its own: statistics are kept per core and lag behind.
 _OWN_RATIO: Final = 0.02
 _FOUND: Final = 0.999
-_MOST_FILES: Final = 2_000_000
+LOOK_S: Final = 120.0
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOATIME
 Progress = Callable[[int, int], None]
 
@@ -84,12 +85,15 @@ class PinningFile:
 
 @dataclass(slots=True)
 class Pins:
-    """All that was found. `dead` is how many cgroups are dead, None if it is not told."""
+    """All that was found. `dead` is how many cgroups are dead, None if it is not told; `is_cut` if
+    the time was up before all files were looked at.
+    """
 
     ancestors: tuple[LiveAncestor, ...]
     dead: int | None
     found: list[PinningFile] = field(default_factory=list)
     files_seen: int = 0
+    is_cut: bool = False
 
     @property
     def pages(self) -> int:
@@ -134,8 +138,10 @@ def find_pins(
     folders: Sequence[Path] = (),
     progress: Progress = lambda _seen, _explained: None,
     below: str = "/",
+    limit_s: float = LOOK_S,
 ) -> Pins:
-    """Looks until nearly all pages are explained, or there is nothing left to look at."""
+    """Looks until nearly all pages are explained, nothing is left to look at, or time is up."""
+    deadline = time.monotonic() + limit_s
     pins = Pins(ancestors(root, pages, below), dead_count(root))
     wanted = {each.inode for each in pins.ancestors}
     if not wanted:
@@ -152,7 +158,8 @@ def find_pins(
             pins.files_seen += 1
             if pins.files_seen % 1000 == 0:
                 progress(pins.files_seen, explained)
-            if explained >= _FOUND * pins.pages or pins.files_seen >= _MOST_FILES:
+            pins.is_cut = time.monotonic() > deadline
+            if explained >= _FOUND * pins.pages or pins.is_cut:
                 break
     finally:
         table.close()

@@ -66,6 +66,10 @@ class PurgeStep:
             lines += [f"    {file.name}: {file.pages:,} pages" for file in own[:_SHOWN_FILES]]
             if len(own) > _SHOWN_FILES:
                 lines.append(f"    and {len(own) - _SHOWN_FILES:,} more, see --json")
+        if pins.is_cut:
+            lines.append(
+                "  not all files were looked at in time: --look-in, or a longer --look-for"
+            )
         return [*lines, f"  {self._place()}"]
 
     def as_json(self) -> dict[str, Any]:
@@ -76,6 +80,7 @@ class PurgeStep:
             "dead_after": self.dead_after,
             "pages": pins.pages,
             "explained": pins.explained,
+            "is_cut": pins.is_cut,
             "ancestors": [{"path": each.path, "pages": each.total} for each in pins.ancestors],
             "files": [{"name": f.name, "kind": f.kind, "pages": f.pages} for f in pins.found],
             "left": dict(self.left),

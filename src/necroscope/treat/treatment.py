@@ -64,8 +64,8 @@ def apply(treatment: Treatment, root: Path, state: Path, kinds: UndoKinds, say: 
     """Returns the id to undo it by."""
     with only_one(state):
         recover(root, state, kinds, say)
+        release = _start_guardian(root, state, kinds)
         ledger = UndoLedger.begin(state, treatment.title, read_boot_id(root))
-        release = _start_guardian(ledger, root, kinds)
         try:
             for step in treatment.steps:
                 step.apply(ledger.write, say)
@@ -139,9 +139,9 @@ def _failed(error: NecroscopeError | OSError, problems: Sequence[str]) -> Treatm
     return TreatmentFailed(f"{facts}; all that was done was taken back", hint)
 
 
-def _start_guardian(ledger: UndoLedger, root: Path, kinds: UndoKinds) -> Callable[[], None]:
+def _start_guardian(root: Path, state: Path, kinds: UndoKinds) -> Callable[[], None]:
     """A process that takes the treatment back if this one is killed. It waits for the end of a
-    pipe, whose other end only we hold.
+    pipe, whose other end only we hold. It is there before the ledger is.
     """
     listening, holding = os.pipe()
     guardian = os.fork()
@@ -159,7 +159,7 @@ def _start_guardian(ledger: UndoLedger, root: Path, kinds: UndoKinds) -> Callabl
         for number in _GUARDED_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         os.close(holding)
-        if not os.read(listening, 1) and ledger.record().outcome is None:
-            take_back(ledger, root, kinds, lambda _text: None)
+        if not os.read(listening, 1):
+            recover(root, state, kinds, lambda _text: None)
     finally:
         os._exit(0)
