@@ -21,7 +21,7 @@ _ENTRIES: Final = functions(
 _FILES: Final = functions(
     "ksys_read vfs_read new_sync_read ksys_pread64 ksys_write vfs_write new_sync_write"
     " seq_read seq_read_iter seq_show traverse* proc_reg_* proc_pid_* proc_tid_* proc_single_show"
-    " proc_reg_read_iter kernfs_fop_read_iter"
+    " proc_reg_read_iter kernfs_fop_read_iter kernfs_fop_write_iter cgroup_file_write"
     " kernfs_seq_show sysfs_kf_seq_show ksys_lseek vfs_llseek *_llseek iterate_dir *_getdents*"
     " do_sys_open* do_filp_open path_openat do_iter_readv* vfs_readv do_readv do_preadv"
     " __fput ____fput __fput_sync fput filp_close filp_flush close_fd file_close_fd delayed_fput"
@@ -50,6 +50,11 @@ _SOFTIRQS: Final = functions(
     " __flush_smp_call_function_queue generic_smp_call_function_single_interrupt"
     " netif_receive_skb* __netif_receive_skb* napi_gro_* gro_* ip_list_rcv ip_rcv*"
     " ip_local_deliver* ip_protocol_deliver_rcu ip_sublist_rcv* __local_bh_enable_ip"
+)
+# Where nothing lies below them, these say what is done: a call that is one loop, a poll that is.
+_LAST_RESORT: Final = functions(
+    "__x64_sys_* __do_sys_* __se_sys_* __arm64_sys_* *_poll process_backlog rcu_do_batch"
+    " iterate_dir traverse*"
 )
 ENTRIES: Final = _ENTRIES | _FILES | _SOCKETS | _TASKS | _SOFTIRQS | SKID
 # What they do is proportional to the bytes or pages that were asked for, not to what exists.
@@ -92,6 +97,8 @@ def _section(own: Stacks, total: int) -> KernelSection | None:
     for path, weight in own.heaviest_paths(400):
         kernel = [names.name(function) for function in path if is_kernel[function]]
         place = next((i for i, name in enumerate(kernel) if name not in ENTRIES), None)
+        if place is None and kernel and kernel[-1] in _LAST_RESORT:
+            place = len(kernel) - 1
         if place is not None:
             found[kernel[place - 1] if place else "", kernel[place]] += weight
     if not found or not total:
@@ -104,7 +111,7 @@ def _section(own: Stacks, total: int) -> KernelSection | None:
     ]
     group = functions(" ".join(family))
     inside = own.of(group)
-    inward = tuple(name for name in inside.path(group) if name not in ENTRIES)
+    inward = tuple(name for name in inside.path(group) if name == function or name not in ENTRIES)
     return KernelSection(function, group, inside.total / total, door, inward[:8])
 
 

@@ -17,21 +17,11 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.case_counters import Rate
 from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.episodes import SUFFERING, EpisodeKind
-from necroscope.analysis.functions import functions
-from necroscope.analysis.report import Evidence, Origin, WillNotHelp
+from necroscope.analysis.packet_senders import RECEIVE, packet_source
+from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
-from necroscope.analysis.task_origin import process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
 
-RECEIVE: Final = functions(
-    "net_rx_action __napi_poll napi_poll process_backlog __netif_receive_skb* netif_receive_skb*"
-    " napi_gro_*"
-)
-BACKLOG: Final = functions("process_backlog")
-# Devices whose packets come from this very machine: who sends them can be seen.
-LOCAL_SENDS: Final = functions(
-    "veth_xmit loopback_xmit br_dev_xmit tun_net_xmit ipvlan_start_xmit macvlan_start_xmit"
-)
 SIGNATURE: Final = Signature(
     RECEIVE,
     "receiving packets in softirqs",
@@ -50,9 +40,7 @@ LIMITS: Final = Thresholds(
         " of how long the queues are",
     ),
     one_function=Threshold(0.6, "one function with most of the path is slow, whatever comes"),
-    mostly=Threshold(0.5, "most packets come from the backlog: from this machine, or steered"),
     as_many=Threshold(0.6, "of this core's packets on another core: not one queue alone"),
-    sender_samples=Threshold(10.0, "a tenth of a second of one core; fewer may be chance"),
 )
 
 
@@ -62,7 +50,7 @@ def assess(case: Case) -> Assessment | None:
         return None
     processed = case.counters.rate("softnet", "processed", cpu=case.core)
     against, doubt = _against(case, processed.now or 0.0)
-    origin = _origin(case)
+    origin = packet_source(case)
     source = f", sent by {origin.name}" if origin and origin.kind == "process" else ""
     return found.assessment(
         summary=(
@@ -138,29 +126,6 @@ def _most_elsewhere(case: Case) -> float | None:
     return max((rate for rate in others if rate is not None), default=None)
 
 
-def _origin(case: Case) -> Origin | None:
-    """Packets of the backlog come from this machine or were steered: who sends them. Else the
-    device that the core polls.
-    """
-    if case.samples.now.share(BACKLOG) >= case.limits.mostly * case.samples.now.share(RECEIVE):
-        senders = case.samples.elsewhere.of(LOCAL_SENDS).tasks()
-        return (
-            process_origin(senders[0].comm)
-            if senders and senders[0].weight >= case.limits.sender_samples
-            else None
-        )
-    counts: dict[str, float] = {}
-    rows = case.counters.rows_of("interrupts", case.times.spans).of_core(case.core)
-    for device, count in zip(rows["device"], rows["count"], strict=True) if len(rows) else ():
-        if device:
-            counts[device] = counts.get(device, 0.0) + count
-    return (
-        Origin("device", max(counts, key=lambda name: counts[name]))
-        if any(counts.values())
-        else None
-    )
-
-
 CAUSE = Cause(
     slug="softirq-storm",
     title="one queue carries more packets than its core can take",
@@ -198,5 +163,5 @@ CAUSE = Cause(
         ),
         WillNotHelp("a higher priority for ksoftirqd", "the core has no time left to give"),
     ),
-    yields_to=frozenset({"netfilter-rules", "spinlock-contention"}),
+    yields_to=frozenset({"netfilter-rules", "spinlock-contention", "interrupt-handler"}),
 )
