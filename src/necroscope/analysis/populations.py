@@ -68,6 +68,12 @@ class Population:
         return tuple(self.kind.removeprefix(_SLAB).split("/"))
 
     @property
+    def parts(self) -> "tuple[Population, ...]":
+        """Of merged slab caches each as if it were alone."""
+        place = _SLAB if self.kind.startswith(_SLAB) else ""
+        return tuple(Population(place + name, self.time_ns, self.count) for name in self.names)
+
+    @property
     def words(self) -> str:
         """`memory mappings`, `tcp sockets`, `objects of the slab caches a and b`."""
         if not self.kind.startswith(_SLAB):

@@ -3,6 +3,9 @@ most, or the one that was in the kernel while they became more.
 """
 
 import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +18,7 @@ from necroscope.analysis.report import Culprit, Origin
 from necroscope.analysis.stacks import INTERRUPT, Stacks, TaskShare
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.walked_names import likeness
-from necroscope.model.span import Span
+from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 
 _OF_PROCESS: Final = re.compile(r"/proc/(\d+)/")
@@ -35,6 +38,8 @@ _HELD_AS: Final = {
 }
 # Of all that exist: less is not the one who made them.
 _MOST: Final = 0.4
+_VERY_MANY: Final = 20_000
+_FAR_AHEAD: Final = 4
 _GREW: Final = 0.01
 _LEAST_SAMPLES: Final = 4
 _LEAST_SHARE: Final = 0.3
@@ -79,8 +84,13 @@ def _by_holding(case: Case, population: Population) -> tuple[Culprit, str] | Non
     if kind is None:
         return None
     end_ns = case.window[1] + 11 * NS_PER_S
-    most = next(iter(holders(case.node, kind, end_ns)), None)
-    if most is None or most.count < _MOST * float(population.at(end_ns)):
+    found = holders(case.node, kind, end_ns)
+    if not found:
+        return None
+    most = found[0]
+    # Mappings of a large process are counted in pieces: it has at least so many.
+    is_far_ahead = most.count >= max(_VERY_MANY, *(_FAR_AHEAD * one.count for one in found[1:2]), 0)
+    if most.count < _MOST * float(population.at(end_ns)) and not is_far_ahead:
         return None
     told = f"{most.comm} holds {most.count:,} {kind.replace('-', ' ')}"
     return _as_culprit(case, most), told
@@ -92,22 +102,45 @@ def _by_growth(
     """Who was in functions that bear the population's name while there became more, and not in the
     walk itself.
     """
-    spans = _growth_spans(case, population)
     # Every program maps memory: that one did so meanwhile says nothing.
-    if not spans or "vm_area_struct" in population.names:
+    if "vm_area_struct" in population.names:
         return None
-    stacks = case.node.stacks(Span(spans[0][0], spans[-1][1]), None).where(None, spans)
-    others = stacks.without(section.functions).without(INTERRUPT)
-    if culprit is not None and culprit.comm is not None:
-        others = others.without_task(culprit.comm)
-    kernel = others._with(others.tree.is_kernel[others.samples.stack])  # noqa: SLF001
-    own = _in_functions_of(kernel, population)
-    most = next(iter(own.tasks()), None)
-    if most is None or most.weight < _LEAST_SAMPLES or most.share < _LEAST_SHARE:
+
+    def makes(stacks: Stacks) -> Stacks:
+        others = stacks.without(section.functions).without(INTERRUPT)
+        if culprit is not None and culprit.comm is not None:
+            others = others.without_task(culprit.comm)
+        kernel = others._with(others.tree.is_kernel[others.samples.stack])  # noqa: SLF001
+        return _in_functions_of(kernel, population)
+
+    found = busiest_while_it_grew(case, population, makes)
+    if found is None or found[0].share < _LEAST_SHARE:
         return None
-    path = own.of_task(most.comm, most.cgroup, most.pid).path()
+    most, path = found
     grew = f"while {population.words} became more, {most.comm} was in {_last(path)}"
     return culprit_from(most, path, case.node), grew
+
+
+def busiest_while_it_grew(
+    case: Case, population: Population, makes: Callable[[Stacks], Stacks]
+) -> tuple[TaskShare, tuple[str, ...]] | None:
+    """The task with most of the samples that `makes` keeps, of the stretches in which the count
+    rose fastest, and its path; `share` is of those samples. None if they are too few to tell.
+    """
+    parts = [makes(case.node.stacks(span, None)) for span in _growth_spans(case, population)]
+    weights: Counter[tuple[str, str | None]] = Counter()
+    for own in parts:
+        for task in own.tasks():
+            weights[task.comm, task.cgroup] += task.weight
+    if not weights:
+        return None
+    (comm, cgroup), weight = weights.most_common(1)[0]
+    if weight < _LEAST_SAMPLES:
+        return None
+    own = max(parts, key=lambda part: part.of_task(comm, cgroup).total)
+    task = next(one for one in own.tasks() if (one.comm, one.cgroup) == (comm, cgroup))
+    share = weight / weights.total()
+    return replace(task, weight=weight, share=share), own.of_task(comm, cgroup).path()
 
 
 def _in_functions_of(kernel: Stacks, population: Population) -> Stacks:
@@ -125,20 +158,24 @@ def _function_names(kernel: Stacks) -> list[str]:
 
 
 def _growth_spans(case: Case, population: Population) -> list[Span]:
-    """The latest stretches up to the end of the incident in which the count rose."""
+    """Stretches up to the end of the incident in which the count rose fastest, in order of time.
+    What rose by a hundredth of all there are was made by someone.
+    """
     end_ns = case.window[1] + 11 * NS_PER_S
     time_ns, count = population.time_ns, population.count
-    spans = [
-        Span(int(a), int(b))
+    rises = [
+        ((m - n) / max(1, b - a), Span(int(max(a, b - _READ_NS)), int(b)), m - n)
         for a, b, n, m in zip(time_ns[:-1], time_ns[1:], count[:-1], count[1:], strict=True)
-        if a < end_ns and m - n >= max(1.0, _GREW * n)
+        if a < end_ns and m > n
     ]
     kept: list[Span] = []
-    for span in reversed(spans):
-        kept.insert(0, Span(max(span[0], span[1] - _READ_NS), span[1]))
-        if sum(b - a for a, b in kept) >= _READ_NS:
-            break
-    return kept
+    grown = 0.0
+    for _, span, rise in sorted(rises, key=lambda one: -one[0]):
+        if sum(b - a for a, b in kept) < _READ_NS:
+            kept.append(span)
+            grown += rise
+    is_much = bool(kept) and grown >= max(1.0, _GREW * float(count.max()))
+    return merge(sorted(kept)) if is_much else []
 
 
 def _task_of(case: Case, pid: int) -> Culprit | None:

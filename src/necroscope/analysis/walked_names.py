@@ -8,6 +8,7 @@ differently.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final
 
 from necroscope.analysis.populations import Population
@@ -86,7 +87,7 @@ _EMPTY: Final = frozenset(
         "generic",
     ]
 )
-# Words of functions on the left mean what the populations on the right are called.
+# Words of functions on the left mean what the populations on the right are called, any of them.
 _OTHER_WORDS: Final = {
     "vma": "vm_area_struct",
     "mmap": "vm_area_struct",
@@ -97,13 +98,13 @@ _OTHER_WORDS: Final = {
     "vmi": "vm_area_struct",
     "unmap": "vm_area_struct",
     "pgtables": "vm_area_struct",
-    "ct": "nf_conntrack",
-    "nfct": "nf_conntrack",
-    "ctnetlink": "nf_conntrack",
-    "mount": "mnt_cache",
-    "umount": "mnt_cache",
-    "mnt": "mnt_cache",
-    "propagate": "mnt_cache",
+    "ct": "nf_conntrack conntrack-entries",
+    "nfct": "nf_conntrack conntrack-entries",
+    "ctnetlink": "nf_conntrack conntrack-entries",
+    "mount": "mnt_cache mounts",
+    "umount": "mnt_cache mounts",
+    "mnt": "mnt_cache mounts",
+    "propagate": "mnt_cache mounts",
     "inet": "tcp",
     "established": "tcp",
     "listening": "tcp",
@@ -112,16 +113,17 @@ _OTHER_WORDS: Final = {
     "posix_lock": "file_lock_cache",
     "locks": "file_lock_cache",
     "ep": "eventpoll_epi",
-    "keyring": "keys",
+    "epoll": "eventpoll_epi",
+    "keyring": "keys key_jar",
     "shm": "shared-memory-segments",
     "sem": "semaphore-sets",
     "msg": "message-queues",
     "htab": "bpf-maps",
     "trie": "bpf-maps",
     "vs": "ipvs-services",
-    "pid": "threads",
-    "tgid": "threads",
-    "task": "threads",
+    "pid": "threads task_struct",
+    "tgid": "threads task_struct",
+    "task": "threads task_struct",
     "timer": "posix_timers_cache",
     "timers": "posix_timers_cache",
     "dcache": "dentries",
@@ -147,6 +149,8 @@ _OTHER_WORDS: Final = {
 _PRIMITIVES: Final = re.compile(
     r"_*raw_.*|mutex_.*|rcu_.*|__rcu.*|down_.*|up_.*|seq_.*|vsnprintf|format_decode|number|string.*"
     r"|put_dec.*|mem(cpy|set|cmp).*|_?copy_.*|kmem_.*|__?k[vm]?alloc.*|k?v?free.*|___?slab.*"
+    # Context tracking has the letters of connection tracking.
+    r"|_*ct_(idle|irq|nmi|kernel|user|state|cpu).*|context_tracking.*"
     r"|_?_?cond_resched.*|security_.*|selinux_.*|avc_.*|num_to_str|mangle_path|d_path|strn?c.*"
 )
 _SHORTEST: Final = 4
@@ -154,27 +158,36 @@ _SHORTEST: Final = 4
 
 def likeness(path: Iterable[str], population: Population) -> int:
     """How many functions of a path name the population; 0 if none does."""
-    known = [_parts(name) for name in population.names]
     return sum(
-        _is_named(function, known) for function in path if not _PRIMITIVES.fullmatch(function)
+        _is_named(function, population.names)
+        for function in path
+        if not _PRIMITIVES.fullmatch(function)
     )
 
 
-def _is_named(function: str, known: Sequence[frozenset[str]]) -> bool:
-    words = _parts(function)
-    others = {part for word in words if word in _OTHER_WORDS for part in _parts(_OTHER_WORDS[word])}
+def _is_named(function: str, names: Sequence[str]) -> bool:
+    words = _words(function)
+    meant = [
+        _words(name)
+        for word in words
+        if word in _OTHER_WORDS
+        for name in _OTHER_WORDS[word].split()
+    ]
     # A name from the list has to be met in full, a word in common may be a part.
-    for parts in known:
-        exact = any(_parts(_OTHER_WORDS[word]) <= parts for word in words if word in _OTHER_WORDS)
-        if exact or any(_is_same(a, b) for a in words - set(_OTHER_WORDS) for b in parts):
-            return True
-    return bool(others) and any(others <= parts for parts in known)
-
-
-def _parts(name: str) -> frozenset[str]:
-    return frozenset(
-        word for word in re.split(r"[^a-z0-9]+", name.lower()) if word and word not in _EMPTY
+    return any(
+        any(name <= _words(known) for name in meant)
+        or any(
+            _is_same(a, b)
+            for a in words - _EMPTY - set(_OTHER_WORDS)
+            for b in _words(known) - _EMPTY
+        )
+        for known in names
     )
+
+
+@cache
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word for word in re.split(r"[^a-z0-9]+", name.lower()) if word)
 
 
 def _is_same(one: str, other: str) -> bool:

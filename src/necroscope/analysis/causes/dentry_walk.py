@@ -18,7 +18,10 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
+from necroscope.analysis.populations import all_populations
 from necroscope.analysis.report import Evidence, Origin, WillNotHelp
+from necroscope.analysis.stacks import TaskShare
+from necroscope.analysis.state_maker import busiest_while_it_grew
 from necroscope.analysis.task_origin import cgroup_or_process, origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS
@@ -106,13 +109,24 @@ def _swing(case: Case, column: str) -> float | None:
 
 
 def _prober(case: Case) -> Origin | None:
-    """Who makes the dentries, in the incident or before it, on any core."""
+    """Who makes the dentries, in the incident, before it, or whenever they became more, on any
+    core: the minutes before a walk may be busy as well, and no quiet time.
+    """
     for stacks in (case.samples.machine, case.samples.machine_before):
-        most = next(iter(stacks.tasks(MAKES)), None)
-        is_one = most is not None and most.share >= case.limits.prober
-        if most is not None and is_one and most.weight >= case.limits.prober_samples:
-            return cgroup_or_process(most)
-    return None
+        found = _most(case, next(iter(stacks.tasks(MAKES)), None))
+        if found is not None:
+            return found
+    population = all_populations(case.node, case.node.span).get("dentries")
+    if population is None:
+        return None
+    grew = busiest_while_it_grew(case, population, lambda stacks: stacks.of(MAKES))
+    return _most(case, grew[0]) if grew is not None else None
+
+
+def _most(case: Case, task: TaskShare | None) -> Origin | None:
+    is_one = task is not None and task.share >= case.limits.prober
+    is_seen = task is not None and task.weight >= case.limits.prober_samples
+    return cgroup_or_process(task) if task is not None and is_one and is_seen else None
 
 
 CAUSE = Cause(

@@ -57,6 +57,7 @@ _MADE_BY_USERS: Final = frozenset(
         "message-queues",
         "bpf-maps",
         "dead-cgroups",
+        "cgroups",
         "slab:file_lock_cache",
         "slab:file_lease_cache",
         "slab:inotify_inode_mark",
@@ -76,7 +77,12 @@ _MADE_BY_USERS: Final = frozenset(
         "slab:tcp_bind_bucket",
     ]
 )
-_MAPPINGS: Final = "slab:vm_area_struct"
+# Of these every node has many, and what counts is how many one process has: as it is asked for.
+_OF_ONE_PROCESS: Final = {
+    "slab:vm_area_struct": "mappings",
+    "threads": "threads",
+    "slab:task_struct": "threads",
+}
 # A date farther off is no date.
 _FAR_S: Final = 3650 * 86_400
 # These serve one socket, file or fault at a time, as often as they are asked.
@@ -91,6 +97,7 @@ LIMITS: Final = Thresholds(
     data=Threshold(0.35, "of the section copies or computes over bytes: it is long for that"),
     many=Threshold(8_000.0, "objects of one kind: at 20 ns to 1 us each a walk is felt"),
     mappings=Threshold(20_000.0, "mappings of one process; a whole node has as many on any day"),
+    threads=Threshold(4_000.0, "threads of one process; a whole node has as many on any day"),
     pure=Threshold(0.75, "of what the task did: a task that does other things in between serves"),
 )
 
@@ -129,16 +136,36 @@ class _Walk:
         return [one.population for one in as_sure(self.related) if one.population is not chosen]
 
     def likeness(self, population: Population) -> int:
-        return likeness((self.section.function, *self.section.path), population)
+        """By the functions; where they have no words of their own, by the file that is read."""
+        by_function = likeness((self.section.function, *self.section.path), population)
+        return by_function or likeness(self.files, population)
+
+    @property
+    def words(self) -> str:
+        """As people call the objects; of merged slab caches those that the functions name."""
+        population = self.population
+        if population is None:
+            return "objects"
+        own = [one for one in population.parts if self.likeness(one)]
+        return " or ".join(dict.fromkeys(one.words for one in own)) or population.words
+
+    @property
+    def files(self) -> list[str]:
+        """`locks` of /proc/locks: what the culprit read when it was looked at."""
+        comm = self.culprit.comm if self.culprit else None
+        read = {row["file"] for row in self.case.tasks if row["file"] and row["comm"] == comm}
+        return sorted(file.rpartition("/")[2] for file in read if file.startswith("/proc/"))
 
     def is_large(self, population: Population) -> bool:
         """So many that the name of a function is enough to say what it walks."""
         case = self.case
         end_ns = case.window[1] + 11 * NS_PER_S
         kinds = {population.kind, *(f"slab:{name}" for name in population.names)}
-        if _MAPPINGS in kinds:
-            most = next(iter(holders(case.node, "mappings", end_ns)), None)
-            return most is not None and most.count >= case.limits.mappings
+        held = next((name for kind, name in _OF_ONE_PROCESS.items() if kind in kinds), None)
+        if held is not None:
+            most = next(iter(holders(case.node, held, end_ns)), None)
+            least = case.limits.mappings if held == "mappings" else case.limits.threads
+            return most is not None and most.count >= least
         return bool(kinds & _MADE_BY_USERS) and float(population.at(end_ns)) >= case.limits.many
 
     def _rank(self, population: Population) -> tuple[int, bool, float]:
@@ -228,7 +255,7 @@ def _growth(walk: _Walk) -> list[Evidence]:
     if population is None:
         return found
     first, now = (float(population.at(t)) for t in (case.node.span[0], case.window[1]))
-    text = f"{now:,.0f} {population.words}, {first:,.0f} when the recording began"
+    text = f"{now:,.0f} {walk.words}, {first:,.0f} when the recording began"
     if walk.relation is not None:
         power = walk.relation.exponent
         how = "in proportion to" if power < 1.4 else f"with the power of {power:.1f} of"
@@ -255,7 +282,7 @@ def _summary(walk: _Walk, maker: str | None) -> str:
     if population is None or state.count is None:
         return f"{held}; the kernel walks something there, and what it is was not counted"
     of_whom = f", made by {maker}" if maker else ""
-    over = f"{state.count:,} {population.words}{of_whom}"
+    over = f"{state.count:,} {walk.words}{of_whom}"
     if state.per_object_ns is None:
         return f"{held}: it walks {over}"
     cost = format_duration(round(state.per_object_ns))
@@ -290,7 +317,7 @@ def _fix(walk: _Walk, maker: str | None) -> tuple[str, ...]:
     who = (walk.culprit.comm if walk.culprit else None) or "the task"
     if walk.population is None:
         return ()
-    words = walk.population.words
+    words = walk.words
     keeper = f"{maker} keeps" if maker else "the program that makes them keeps"
     return (
         f"find why {keeper} so many {words}, and let it release what it does not need",

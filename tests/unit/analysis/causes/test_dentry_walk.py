@@ -88,3 +88,22 @@ def test_who_frees_names_is_not_told_to_stop_asking_for_them() -> None:
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "dentry-walk"
     assert not any("stop kswapd0" in line for line in incident.verdict.fix)
+
+
+def test_who_filled_the_cache_is_found_although_the_minutes_before_the_walk_were_busy() -> None:
+    node = drawn_node(
+        f"core 0:  ..pppppppp{'b' * 56}..........................\n"
+        f"core 1:  {'.' * 70}wwwwwwwwww............\n"
+        "p: system  prober[310]  /pods/f  access > path_lookupat, __lookup_slow, d_alloc_parallel\n"
+        "b: system  builder[311]  /pods/g  read > ksys_read, frob_read\n"
+        "w: system  cleaner[320]  /  rmdir > do_rmdir, vfs_rmdir, shrink_dcache_parent, d_walk\n"
+    )
+    for second in range(1, 90):
+        grown = min(second, 10) * 300_000
+        dentries = 100_000 + grown if second < 72 else 100_000
+        node.add("memory", second, dentries=dentries, dentries_negative=dentries // 2)
+    walks = [one for one in diagnose(node).incidents if one.verdict.cause == "dentry-walk"]
+    assert walks[-1].verdict.culprit is not None
+    assert walks[-1].verdict.culprit.comm == "cleaner"
+    assert walks[-1].verdict.origin is not None
+    assert walks[-1].verdict.origin.name == "/pods/f"

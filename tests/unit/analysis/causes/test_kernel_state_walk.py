@@ -102,3 +102,36 @@ def test_who_made_the_objects_is_found_by_the_file_that_is_read() -> None:
     assert verdict.origin is not None
     assert verdict.origin.name == "watcher"
     assert "made by watcher" in verdict.summary
+
+
+def test_who_is_far_ahead_of_all_others_holds_what_is_walked() -> None:
+    node = walked("show_smap, smap_gather_stats")
+    with_population(node, "slab:vm_area_struct", *range(60_000, 140_000, 10_000))
+    node.add("populations", 9, kind="mappings", count=29_000, pid=77, comm="search", cgroup="/p/a")
+    node.add("populations", 9, kind="mappings", count=3_000, pid=78, comm="other", cgroup="/p/b")
+    verdict = only(node).verdict
+    assert verdict.origin is not None
+    assert verdict.origin.name == "search"
+
+
+def test_the_file_that_is_read_names_what_functions_do_not() -> None:
+    node = walked("seq_hlist_start_percpu", turns="." * 20 + "w" * 12 + "." * 20)
+    with_population(node, "slab:aio_kiocb/file_lock_cache", 60_000)
+    file = {"file": "/proc/locks", "samples": 9}
+    node.add("tasks", 22, cpu=1, trigger="saturated", pid=52, tid=52, comm="statsd", **file)
+    verdict = only(node).verdict
+    assert verdict.cause == "kernel-state-walk"
+    assert "60,000 file locks" in verdict.summary
+
+
+def test_letters_in_common_name_nobody_as_the_maker() -> None:
+    node = walked("ct_seq_show, seq_printf")
+    node.works["m"] = drawn_node(
+        "core 0:  m\nm: system  find[77]  /user.slice  main > do_filp_open, file_close_fd, ct_irq_enter"
+    ).works["m"]
+    node.cores[0] = "..mm" + node.cores[0][4:]
+    with_population(node, "slab:nf_conntrack", *range(20_000, 100_000, 10_000))
+    verdict = diagnose(node).incidents[-1].verdict
+    assert verdict.cause == "kernel-state-walk"
+    assert verdict.origin is not None
+    assert verdict.origin.name == "statsd.service"

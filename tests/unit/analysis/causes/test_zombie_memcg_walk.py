@@ -71,7 +71,9 @@ def test_where_the_dead_were_not_counted_it_is_not_named() -> None:
 
 def test_more_alive_than_dead_are_a_walk_of_the_living() -> None:
     (incident,) = diagnose(walked().zombies(14, 1_500, live=9_000)).incidents
-    assert incident.verdict.cause == "unknown"
+    assert incident.verdict.cause == "kernel-state-walk"
+    assert incident.verdict.walked is not None
+    assert incident.verdict.walked.population == "cgroups"
 
 
 def test_nothing_is_said_of_one_system_call() -> None:
