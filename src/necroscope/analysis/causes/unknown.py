@@ -13,7 +13,8 @@ from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence
-from necroscope.analysis.task_origin import origin_of, process_origin
+from necroscope.analysis.task_origin import process_origin
+from necroscope.analysis.unnamed_origin import origin_behind
 from necroscope.analysis.waits import lock_wait
 from necroscope.model.units import format_moment
 
@@ -32,8 +33,9 @@ def assess(case: Case) -> Assessment:
         return _of_a_wait(case)
     culprit = case.culprit()
     held = what_held_the_core(case)
-    evidence = [*held, *_paths(case), *_wait(case), *suffering(case)]
     share = case.samples.share_of(culprit)
+    origin, leads = origin_behind(case, culprit, is_holder=share >= _HOLDS)
+    evidence = [*held, *leads, *_paths(case), *_wait(case), *suffering(case)]
     who = f" by {culprit.comm}" if culprit and share >= _HOLDS else ""
     how = (
         f"was {_how(case)} in {case.mode} mode{who}"
@@ -55,7 +57,7 @@ def assess(case: Case) -> Assessment:
         is_confirmed=False,
         evidence=evidence,
         culprit=culprit,
-        origin=origin_of(culprit) if who else None,
+        origin=origin,
         summary=f"{case.place} {how}{path} for {case.seconds:.1f} s{most}{case.beat}; {end}",
         fix=_look(case),
     )

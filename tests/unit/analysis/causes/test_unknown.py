@@ -40,3 +40,56 @@ def test_a_core_that_was_held_is_told_first_and_the_line_is_evidence() -> None:
     (incident,) = diagnose(node).incidents
     assert incident.verdict.summary.startswith("core 1 was held in system mode by odd in odd_one")
     assert any("soft lockup" in item.text for item in incident.verdict.evidence)
+
+
+def test_a_tracer_that_is_on_is_to_be_acted_on_with_who_reads_it() -> None:
+    node = drawn_node(
+        """
+        core 0:  ...............t.t.t.t........
+        core 1:  ...............xxxxxxxx.......
+        t: system  debug-session[8]  /user.slice  read > ksys_read, vfs_read, tracing_read_pipe
+        x: system  app[6]  /pods/a  read > ksys_read, vfs_read, ftrace_caller, function_trace_call
+        """
+    )
+    verdict = next(one.verdict for one in diagnose(node).incidents if one.core == 1)
+    assert verdict.cause == "unknown"
+    assert verdict.origin is not None
+    assert verdict.origin.name == "debug-session"
+    assert any("a tracer is on" in item.text for item in verdict.evidence)
+
+
+def test_a_tracer_that_nobody_is_seen_to_read_is_a_setting() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ...............xxxxxxxx.......
+        x: system  app[6]  /pods/a  read > ksys_read, vfs_read, ftrace_caller, function_trace_call
+        """
+    )
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.origin is not None
+    assert (incident.verdict.origin.kind, incident.verdict.origin.name) == (
+        "setting",
+        "kernel tracing",
+    )
+
+
+def test_of_processes_that_do_not_last_who_starts_them_is_to_be_acted_on() -> None:
+    short = "\n".join(
+        f"x: system  probe[{pid}]  /pods/a  read > ksys_read, odd_one" for pid in range(100, 140)
+    )
+    node = drawn_node(
+        f"""
+        core 0:  ..............p.p.p.p.........
+        core 1:  ...............xxxxxxxx.......
+        p: system  supervisor[5]  /pods/a  fork > kernel_clone, copy_process
+        {short}
+        """
+    )
+    verdict = next(one.verdict for one in diagnose(node).incidents if one.core == 1)
+    assert verdict.cause == "unknown"
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm == "probe"
+    assert verdict.origin is not None
+    assert verdict.origin.name == "supervisor"
+    assert any("supervisor starts processes" in item.text for item in verdict.evidence)
