@@ -139,9 +139,13 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
 
 
 def _is_part(weak: Episode, strong: Episode, reach: Bridges) -> bool:
-    """User code on another core only happens to be at the same time."""
-    is_apart = weak.kind in (EpisodeKind.BURST, EpisodeKind.USER_BUSY) and weak.cpu != strong.cpu
-    return not is_apart and _belongs(weak, strong, reach)
+    """User code on another core only happens to be at the same time; and a core full of softirqs
+    beside one in system mode may be the one that receives what the other sends.
+    """
+    is_elsewhere = weak.cpu is not None and weak.cpu != strong.cpu
+    is_of_its_own = weak.kind in (EpisodeKind.BURST, EpisodeKind.USER_BUSY)
+    is_of_its_own |= weak.mode in ("softirq", "irq") and weak.mode != strong.mode
+    return not (is_elsewhere and is_of_its_own) and _belongs(weak, strong, reach)
 
 
 def _of_programs(weak: Sequence[Episode]) -> list[list[Episode]]:

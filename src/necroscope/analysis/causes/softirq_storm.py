@@ -70,7 +70,8 @@ def _is_too_much(case: Case, processed: Rate) -> bool:
     limits = case.limits
     received = case.samples.now.time_share(RECEIVE, inside=SOFTIRQ)
     are_many = processed.now is None or processed.now >= limits.many_per_s
-    if received >= limits.no_time_left and case.has(EpisodeKind.SATURATED) and are_many:
+    is_idle = (case.counters.share("idle") or 0.0) > 1 - limits.no_time_left
+    if received >= limits.no_time_left and are_many and not is_idle:
         return True
     is_late = case.has(EpisodeKind.SATURATED, *SUFFERING)
     is_squeezed = _per_s(case, "time_squeeze") >= limits.squeezed_per_s and is_late

@@ -56,6 +56,14 @@ def test_a_core_without_time_left_is_a_storm_although_nothing_is_dropped_yet() -
     assert incident.verdict.cause == "softirq-storm"
 
 
+def test_most_of_a_core_in_receiving_is_a_storm_although_its_tasks_get_the_rest() -> None:
+    app = drawn_node("core 0:  r\nr: user  app[90]  /  main, work").works["r"]
+    node = stormy(dropped=0, squeezed=0).forget("cores")
+    node.works["r"] = [*(node.works["r"] * 3)[:7], *app]
+    incident = next(one for one in diagnose(node).incidents if one.core == 1)
+    assert incident.verdict.cause == "softirq-storm"
+
+
 def test_packets_that_are_all_taken_in_time_are_not_named() -> None:
     assert not diagnose(stormy(dropped=0, squeezed=0, picture=DOWNLOAD)).incidents
 
