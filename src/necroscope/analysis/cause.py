@@ -143,6 +143,7 @@ class Match:
         is_confirmed: bool = True,
         against: Sequence[Evidence] = (),
         doubt: float = 0.0,
+        walked: WalkedState | None = None,
     ) -> Assessment:
         """`is_confirmed` is what the signature does not say: confirmed only if both hold."""
         case, signature = self.case, self.signature
@@ -162,6 +163,7 @@ class Match:
             culprit=self.culprit,
             origin=origin,
             fix=fix,
+            walked=walked,
         )
 
 

@@ -25,6 +25,7 @@ from necroscope.analysis.state_maker import busiest_while_it_grew
 from necroscope.analysis.task_origin import cgroup_or_process, origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS
+from necroscope.analysis.walk_numbers import known_walk
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -62,10 +63,12 @@ def assess(case: Case) -> Assessment | None:
     group = WALKS if walked >= made else MAKES | WALKS
     culprit, prober = case.culprit(group), _prober(case)
     work = in_samples(case, group, "walking, making and freeing dentries")
+    state, numbers = known_walk(case, group, ("dentries",))
     return Assessment(
+        walked=state,
         explains=own.share(group) * of_all,
         is_confirmed=(walked >= limits.confirmed and _are_many(case)) or is_made,
-        evidence=[work, *what_held_the_core(case), *_counts(case), *suffering(case)],
+        evidence=[work, *what_held_the_core(case), *_counts(case), *numbers, *suffering(case)],
         summary=(
             f"{culprit.comm if culprit else 'a task'} walks remembered names for"
             f" {max(walked, made):.0%} of what {case.place} does in {case.seconds:.1f} s{case.beat}"

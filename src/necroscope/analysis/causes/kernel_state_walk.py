@@ -31,6 +31,7 @@ from necroscope.analysis.walk_history import (
     relations,
     turns_of,
 )
+from necroscope.analysis.walk_numbers import latest_turn_s, walked_state
 from necroscope.analysis.walked_names import likeness
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_duration, format_moment
@@ -83,8 +84,6 @@ _OF_ONE_PROCESS: Final = {
     "threads": "threads",
     "slab:task_struct": "threads",
 }
-# A date farther off is no date.
-_FAR_S: Final = 3650 * 86_400
 # These serve one socket, file or fault at a time, as often as they are asked.
 SERVES: Final = functions(
     "*sendmsg* *recvmsg* *sendto* *recvfrom* *_xmit* *_rcv *_poll* *write_iter* *read_iter*"
@@ -173,13 +172,6 @@ class _Walk:
         own_name = not population.kind.startswith("slab:kmalloc")
         return self.likeness(population), own_name, float(population.at(self.case.window[1]))
 
-    @property
-    def turn_s(self) -> float | None:
-        """What the latest turns took."""
-        if not len(self.turns):
-            return None
-        return float(sorted(self.turns.seconds[-5:])[len(self.turns.seconds[-5:]) // 2])
-
 
 def assess(case: Case) -> Assessment | None:
     if case.mode in ("softirq", "irq", "steal", "user") or not case.samples.now.total:
@@ -243,7 +235,7 @@ def _purity(walk: _Walk) -> float:
 
 def _growth(walk: _Walk) -> list[Evidence]:
     """How long a turn takes, over how many, and how that has grown."""
-    case, population, turn_s = walk.case, walk.population, walk.turn_s
+    case, population, turn_s = walk.case, walk.population, latest_turn_s(walk.turns)
     found = []
     if turn_s is not None and len(walk.turns) > 1:
         first_s = float(walk.turns.seconds[0])
@@ -293,24 +285,10 @@ def _summary(walk: _Walk, maker: str | None) -> str:
 
 
 def _walked(walk: _Walk) -> WalkedState:
-    """In numbers. A turn longer than a second has no date in the future."""
-    population, turn_s = walk.population, walk.turn_s
-    if population is None:
-        return WalkedState(walk.section.function)
-    case = walk.case
-    count = float(population.at(case.window[1]))
-    others = walk.competitors
-    competes = others[0].kind if others else None
-    per_object_ns = turn_s / count * NS_PER_S if turn_s and count >= 1 else None
-    at_ns: int | None = None
-    per_s = population.per_s(Span(max(case.node.span[0], case.window[0]), case.window[1]))
-    if turn_s is not None and turn_s < 1.0 and per_s > 0 and count >= 1:
-        power = walk.relation.exponent if walk.relation else 1.0
-        more = count * ((1.0 / turn_s) ** (1.0 / power) - 1.0)
-        at_ns = case.window[1] + round(min(more / per_s, _FAR_S) * NS_PER_S)
-    return WalkedState(
-        walk.section.function, population.kind, round(count), per_object_ns, competes, at_ns
-    )
+    power = walk.relation.exponent if walk.relation else 1.0
+    competes = walk.competitors[0].kind if walk.competitors else None
+    function, turns = walk.section.function, walk.turns
+    return walked_state(walk.case, function, turns, walk.population, power, competes)
 
 
 def _fix(walk: _Walk, maker: str | None) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.walk_numbers import known_walk
 
 # Not m_start, m_next and m_show, which call them: functions of /proc/PID/maps and /proc/modules are
 # called so too.
@@ -55,13 +56,15 @@ def assess(case: Case) -> Assessment | None:
         if mounter
         else []
     )
+    walked, numbers = known_walk(case, SHOWS, ("mounts",))
     return found.assessment(
+        walked=walked,
         summary=(
             f"{found.who} reads the whole table of mounts again and again: {held:.0%} of what"
             f" {case.place} does{case.beat}"
         ),
         origin=(process_origin(mounter.comm) if mounter else None) or origin_of(found.culprit),
-        evidence=[*file_of(case, found.culprit), *mounts],
+        evidence=[*file_of(case, found.culprit), *mounts, *numbers],
         fix=(f"find what {mounter.comm} mounts and unmounts so often",) if mounter else (),
     )
 

@@ -28,6 +28,7 @@ from necroscope.analysis.origin import (
 )
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.walk_numbers import known_walk
 from necroscope.model.definitions import WALKABLE_DEAD_CGROUPS
 
 # The step from one memory cgroup to the next, and what is done at each, over all versions from 4.4
@@ -69,13 +70,16 @@ def assess(case: Case) -> Assessment | None:
     dead, made_by = dead_cgroups(case.node, case.window[1]), producer(case.node)
     culprit = case.culprit(WALK | READERS)
     against, doubt = _against(case, dead, walked)
+    state, numbers = known_walk(case, WALK | READERS, ("dead-cgroups",))
     return Assessment(
+        walked=state,
         explains=whole,
         is_confirmed=_are_many(case, dead),
         evidence=[
             in_samples(case, WALK | READERS, "the walk over all memory cgroups"),
             *what_held_the_core(case)[:1],
             *_leak(case, dead, made_by),
+            *numbers,
             *suffering(case),
         ],
         against=against,

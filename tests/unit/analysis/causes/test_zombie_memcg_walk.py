@@ -32,6 +32,19 @@ def test_the_walk_over_many_dead_cgroups_is_named_with_its_reader() -> None:
     assert incident.verdict.culprit.path[-1] == "mem_cgroup_iter"
 
 
+def test_the_walk_has_its_numbers() -> None:
+    (incident,) = diagnose(walked().zombies(1, 60_000).zombies(14, 68_680)).incidents
+    walk = incident.verdict.walked
+    assert walk is not None
+    assert (walk.function, walk.population, walk.count) == (
+        "memcg_stat_show",
+        "dead-cgroups",
+        68_680,
+    )
+    assert walk.per_object_ns is not None
+    assert any("for each of 68,680 dead cgroups" in item.text for item in incident.verdict.evidence)
+
+
 def test_a_count_without_the_walk_is_no_incident() -> None:
     assert not diagnose(
         drawn_node("core 0: ..............................").zombies(14, 68_680)
