@@ -85,7 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _when(item: pytest.Item) -> pytest.MarkDecorator | None:
     """When scripts/test runs it, if not beside all others."""
     is_live = bool({"kernel", "one_thread", "alone"} & {mark.name for mark in item.iter_markers()})
-    if "integration" not in item.path.parts or item.path.stem in BESIDE_OTHERS:
+    parts = item.path.relative_to(item.config.rootpath).parts
+    if "integration" not in parts or item.path.stem in BESIDE_OTHERS:
         return pytest.mark.alone if is_live else None
     is_alone = item.get_closest_marker("alone") or item.path.stem not in WAITING
     return pytest.mark.alone if is_alone else pytest.mark.waits
