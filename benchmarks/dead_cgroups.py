@@ -53,7 +53,7 @@ class DeadCgroups:
 
     def add_neighbour(self, size_bytes: int) -> None:
         """A live cgroup reads a file."""
-        in_child(_cache_file, self.neighbour, self.cached, size_bytes)
+        in_child(cache_file, self.neighbour, self.cached, size_bytes)
 
     def cached_pages(self) -> int:
         descriptor, table = os.open(self.cached, os.O_RDONLY), PageTable()
@@ -127,7 +127,7 @@ def _leak_segments(pods: Path, segments: list[int], count: int) -> None:
     _live_and_die(pods, count, pin)
 
 
-def _cache_file(cgroup: Path, file: Path, size_bytes: int) -> None:
+def cache_file(cgroup: Path, file: Path, size_bytes: int) -> None:
     (cgroup / "cgroup.procs").write_text(str(os.getpid()))
     with file.open("wb") as target:
         for _ in range(size_bytes >> 20):

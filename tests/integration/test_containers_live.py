@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
@@ -21,6 +22,7 @@ from necroscope.model.reading import Moment
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.containers.containers import Containers
+from necroscope.sources.containers.makers import by_socket
 
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
 COLUMNS = [column.name for column in TABLES["containers"].columns]
@@ -199,3 +201,42 @@ def test_a_crash_loop_has_its_restarts_its_deaths_and_its_exit_code(
         ended
     }
     assert [row["restarts"] for row in crash] == sorted(row["restarts"] for row in crash)
+
+
+HOLD_CONNECTION = (
+    "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+    " print('connected', flush=True); sys.stdin.read()"
+)
+
+
+@pytest.fixture
+def unit_cgroup() -> Iterator[Path]:
+    """The cgroup of a service, where systemd would have it."""
+    tops = [Path("/sys/fs/cgroup", name) for name in ("systemd", "unified", "")]
+    top = next(top for top in tops if (top / "cgroup.procs").exists())
+    folder = top / f"necroscope-test-{os.getpid()}" / "ecs.service"
+    folder.mkdir(parents=True)
+    yield folder
+    folder.rmdir()
+    folder.parent.rmdir()
+
+
+def test_the_only_unit_that_is_connected_to_a_daemon_makes_its_containers(
+    podman: tuple[str, Path, list[str]], unit_cgroup: Path
+) -> None:
+    socket = str(podman[1])
+    assert by_socket(Path("/"), socket) is None
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD_CONNECTION, socket],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as supervisor:
+        assert supervisor.stdin is not None
+        assert supervisor.stdout is not None
+        (unit_cgroup / "cgroup.procs").write_text(str(supervisor.pid))
+        supervisor.stdout.readline()
+        made_by = by_socket(Path("/"), socket)
+        supervisor.stdin.close()
+        supervisor.wait(10)
+    assert made_by is not None
+    assert (made_by.unit, f"(pid {supervisor.pid})" in made_by.how) == ("ecs.service", True)

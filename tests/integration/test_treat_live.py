@@ -18,7 +18,7 @@ from necroscope.treat.treatment import Treatment
 from necroscope.treat.undo_kinds import UNDO_KINDS
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from dead_cgroups import HIERARCHY, DeadCgroups
+from dead_cgroups import HIERARCHY, DeadCgroups, cache_file, in_child
 
 ROOT = Path("/")
 pytestmark = [
@@ -80,6 +80,15 @@ def test_a_file_that_a_process_has_open_is_left_and_said(made: DeadCgroups, stat
         step = purge(made, state)
     assert dict(step.left) == {"tmpfs: a process has it open": 1}
     assert sum(file.pages for file in pins(made).found) == 1
+
+
+def test_a_parent_with_cache_of_its_own_is_left_alone(made: DeadCgroups, state: Path) -> None:
+    made.add(5, 0, 0)
+    in_child(cache_file, made.pods, made.disk / "own", 4 << 20)
+    assert not pins(made).ancestors
+    step = purge(made, state)
+    assert not step.pins.found
+    assert step.describe()
 
 
 def test_names_that_are_not_text_are_freed_like_others(made: DeadCgroups, state: Path) -> None:

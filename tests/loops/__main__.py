@@ -18,7 +18,11 @@ from tests.loops.supervisor import Supervisor
 from tests.loops.systemd_node import CGROUP, SystemdNode
 from tests.loops.walker import walk
 
+from necroscope.analysis.node import Node
+from necroscope.analysis.origin import producer
 from necroscope.lab import zombies
+from necroscope.model.span import Span
+from necroscope.store.query import Store
 
 _DEAD = 20_000
 NECROSCOPE = str(Path(sys.executable).with_name("necroscope"))
@@ -66,6 +70,7 @@ def one_run(node: SystemdNode, dice: random.Random, program: Path, seconds: int)
             length = f"{seconds}s"
             node.beside(NECROSCOPE, "record", "--dir", recording, "--for", length)
             said = node.beside(NECROSCOPE, "diagnose", recording, "--json")
+            leads_to = origin(recording)
         finally:
             walker.kill()
             walker.join()
@@ -73,6 +78,7 @@ def one_run(node: SystemdNode, dice: random.Random, program: Path, seconds: int)
         treated = treat(node, made, f"{scratch}/treatments")
     supervisor.stop(node, made)
     return [
+        *(f"the origin lacks {what}" for what in missing(leads_to, made)),
         *(
             f"diagnose lacks {what} ({causes(said.stdout)})"
             for what in missing(diagnosed(said.stdout), made)
@@ -97,6 +103,15 @@ def treat(node: SystemdNode, made: Supervisor, state: str) -> list[str]:
         if done.returncode or tuple(shown.split()) != wanted:
             problems.append(f"treat {words[0]}: {shown.split()} {done.stderr.strip()}")
     return problems
+
+
+def origin(recording: str) -> str:
+    """Where the dead cgroups come from, as `diagnose` would say of any incident that they cause: a
+    machine that others use may have another incident at the same time.
+    """
+    store = Store.open(Path(recording))
+    found = producer(Node(store, Span(*store.span())))
+    return json.dumps([found.origin.as_json(), found.words]) if found is not None else ""
 
 
 def diagnosed(text: str) -> str:
