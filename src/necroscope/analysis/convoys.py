@@ -23,7 +23,7 @@ from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.analysis.task_waits import TaskWait, Waiter
-from necroscope.analysis.wait_channels import STOPPED, is_release
+from necroscope.analysis.wait_channels import STOPPED, UNREAD, is_release
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -115,6 +115,24 @@ class Convoy:
     def held_s(self) -> float:
         return (self.held[1] - self.held[0]) / NS_PER_S if self.held else 0.0
 
+    @property
+    def because(self) -> str:
+        """`; it waits for backend[7], which is stopped`, if that is known."""
+        if not self.chain or self.last is None or self.last.pid in (0, self.chain[0].task.pid):
+            return ""
+        stopped = ", which is stopped" if self.chain[-1].channel.kind == STOPPED else ""
+        return f"; it waits for {self.last.comm}[{self.last.pid}]{stopped}"
+
+    @property
+    def to_wake(self) -> str | None:
+        """The command that lets it go on if it, or whom it waits for, is stopped by a signal."""
+        link = self.chain[-1] if self.chain else None
+        if link is not None and link.channel.kind == STOPPED and link.held_by is None:
+            return f"kill -CONT {link.task.pid}  # if {link.task.comm} was stopped by mistake"
+        if self.is_stopped and self.holder is not None:
+            return f"kill -CONT {self.holder.pid}  # if it was stopped by mistake"
+        return None
+
     def culprit(self, node: Node) -> Culprit | None:
         if self.holder is None:
             return None
@@ -145,6 +163,10 @@ class Convoy:
         through = f", through {' < '.join(self.holder_stack[:4])}" if self.holder_stack else ""
         end = "was not seen to give it back" if self.is_kept else f"gave it back{through}"
         texts = [f"{who} had it for {self.held_s:.2f} s and {end}"]
+        if self.longest.channel.kind == UNREAD:
+            texts = [
+                f"{who} has the other end, and {'has not read' if self.is_kept else 'read'} it"
+            ]
         texts += [f"meanwhile {wait.words()}" for wait in self.chain]
         texts += self._about_the_end()
         if self.whereabouts is not None:

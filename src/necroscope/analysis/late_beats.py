@@ -10,13 +10,16 @@ import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.task_waits import TaskWait
-from necroscope.analysis.wait_channels import ORDINARY_SLEEP, STOPPED
+from necroscope.analysis.wait_channels import ANSWER, ORDINARY_SLEEP, STOPPED, UNANSWERED, UNREAD
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 _MOST: Final = 500
 # Of the time that it was late: a wait that was shorter did not make it late.
 _MOSTLY: Final = 0.5
+# What a program does at its own speed or another's, and so is not late for: who writes to a pipe
+# has the rhythm of its reader.
+_NO_REASON: Final = frozenset({ORDINARY_SLEEP, UNREAD, UNANSWERED, ANSWER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ def _cause(beat: LateBeat, waits: Sequence[TaskWait]) -> TaskWait | None:
     own = [
         wait
         for wait in waits
-        if (wait.task.tid == beat.tid and wait.channel.kind != ORDINARY_SLEEP)
+        if (wait.task.tid == beat.tid and wait.channel.kind not in _NO_REASON)
         or (wait.task.pid == beat.pid and wait.channel.kind == STOPPED)
     ]
     longest = max(own, key=lambda wait: _shared_ns(wait.span, beat.span), default=None)

@@ -107,7 +107,7 @@ class TaskWait:
         if channel.kind == STOPPED:
             return process
         if channel.kind == UNREAD:
-            return f"who reads what {process} writes"
+            return f"the reader of a pipe or socket of {process}"
         return _SHARED.get(channel.kind, channel.name)
 
     @property

@@ -34,20 +34,19 @@ def assess(case: Case) -> Assessment | None:
     whose = f"{holder.comm}[{holder.pid}]" if holder else "another process"
     stopped = ", which is stopped," if convoy.is_stopped else ""
     has = "has and does not give back" if convoy.is_kept else f"had for {convoy.held_s:.1f} s"
-    wake = f"kill -CONT {holder.pid}  # if it was stopped by mistake" if holder else ""
     return Assessment(
         explains=0.9,
         is_confirmed=holder is not None and convoy.longest.seconds >= case.limits.longest_s,
         evidence=[*convoy.evidence(case), *suffering(case)],
         summary=(
             f"{who} waited up to {convoy.longest.seconds:.1f} s for a lock on a file that"
-            f" {whose}{stopped} {has}"
+            f" {whose}{stopped} {has}{convoy.because}"
         ),
         culprit=culprit,
         origin=process_origin(convoy.last.comm)
         if convoy.last is not None and convoy.last != holder
         else origin_of(culprit),
-        fix=(wake,) if convoy.is_stopped and holder else (),
+        fix=(convoy.to_wake,) if convoy.to_wake else (),
     )
 
 

@@ -69,7 +69,8 @@ def _summary(convoy: Convoy) -> str:
             f"{many} waited {longest} for {convoy.name}, which {convoy.holders} tasks, such as"
             f" {convoy.holder.comm}, took in turn"
         )
-    return f"{many} waited {longest} for {convoy.name}, which {convoy.holder.comm} held"
+    held = f"which {convoy.holder.comm} held{convoy.because}"
+    return f"{many} waited {longest} for {convoy.name}, {held}"
 
 
 CAUSE = Cause(

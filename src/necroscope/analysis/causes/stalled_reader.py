@@ -40,7 +40,6 @@ def assess(case: Case) -> Assessment | None:
     )
     is_held_up = held_up_s >= case.limits.held_up * longest.seconds
     own_will = case.evidence(f"no wait of {whose} itself is recorded: it may be slow", "waits")
-    wake = f"kill -CONT {reader.pid}  # if it was stopped by mistake" if reader else ""
     last = convoy.last
     return Assessment(
         explains=0.9,
@@ -53,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
         ),
         culprit=culprit,
         origin=process_origin(last.comm) if last is not None else origin_of(culprit),
-        fix=(wake,) if convoy.is_stopped and reader else (),
+        fix=(convoy.to_wake,) if convoy.to_wake else (),
     )
 
 

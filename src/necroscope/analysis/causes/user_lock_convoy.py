@@ -21,7 +21,7 @@ from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.task_waits import Waiter
 from necroscope.analysis.thresholds import Threshold, Thresholds
-from necroscope.analysis.wait_channels import FUTEX
+from necroscope.analysis.wait_channels import FUTEX, STOPPED, UNANSWERED
 
 LIMITS: Final = Thresholds(
     least_s=Threshold(0.3, "programs hold locks for milliseconds; so long others notice"),
@@ -45,6 +45,7 @@ def assess(case: Case) -> Assessment | None:
     against = [
         case.evidence(f"the holder itself was held up: {wait.words()}", "waits")
         for wait in convoy.chain[-1:]
+        if wait.channel.kind not in (UNANSWERED, STOPPED)
     ]
     return Assessment(
         explains=0.9,
@@ -55,6 +56,7 @@ def assess(case: Case) -> Assessment | None:
         summary=(
             f"{convoy.tasks} thread{'s' if convoy.tasks > 1 else ''} of {program} waited up to"
             f" {convoy.longest.seconds:.1f} s for a lock of {of_whom} that {who} held"
+            f"{convoy.because}"
         ),
         culprit=culprit,
         origin=origin_of(culprit),

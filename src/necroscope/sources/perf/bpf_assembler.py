@@ -38,6 +38,9 @@ class Program:
         self._labels: dict[str, int] = {}
 
     def label(self, name: str) -> None:
+        """A second place of the same name would lead the jumps of the first astray."""
+        if name in self._labels:
+            raise ValueError(f"there is a label {name!r} already")
         self._labels[name] = len(self._instructions)
 
     def load_map(self, register: int, descriptor: int) -> None:

@@ -45,6 +45,7 @@ class WaitCode:
         self.places = places
         self.maps = maps
         self.threshold_ns = threshold_ns
+        self._described = 0
 
     def point_at_sleeper(self, program: bpf.Program) -> None:
         """R9 = the place of thread R2 in the table."""
@@ -112,7 +113,8 @@ class WaitCode:
             program.load32(bpf.R1, task, offset)
             program.store32(record, at + field, bpf.R1)
         program.store64_constant(record, at + CGROUP, 0)
-        label = f"cgroup of {at} at {record} and {task}"
+        self._described += 1
+        label = f"cgroup {self._described}"
         program.load64(bpf.R1, task, places.cgroups)
         for offset in (places.default_cgroup, places.cgroup_node, places.node_id):
             program.jump_if_equal(bpf.R1, 0, label)

@@ -60,6 +60,8 @@ def test_the_chain_leads_from_the_lock_over_a_socket_to_who_is_stopped() -> None
     assert verdict.culprit is not None
     assert verdict.origin is not None
     assert (verdict.culprit.comm, verdict.origin.name) == ("installer", "backend")
+    assert verdict.summary.endswith("; it waits for backend[90], which is stopped")
+    assert verdict.fix[0].startswith("kill -CONT 90")
     told = " / ".join(evidence.text for evidence in verdict.evidence)
     assert "installer[80] waited 7.00 s to read from a pipe or socket" in told
     assert "whose other end is backend[90]" in told

@@ -90,3 +90,9 @@ def test_where_the_lock_it_waited_for_is_known_the_lock_is_the_cause() -> None:
     verdict = only(late(node, 10, 3.0)).verdict
     assert verdict.cause == "kernel-lock-convoy"
     assert any("keeps a rhythm" in evidence.text for evidence in verdict.evidence)
+
+
+def test_a_writer_has_the_rhythm_of_its_reader_and_is_not_late() -> None:
+    rest = {"kind": "unread", "stack": "anon_pipe_write;vfs_write", **by("gzip", 80)}
+    node = wait(drawn_node(IDLE), 10, 6.0, "tar", **rest)
+    assert not diagnose(late(node, 10, 6.0, comm="tar")).incidents

@@ -88,3 +88,13 @@ def test_one_that_sends_a_signal_did_not_hold_the_lock() -> None:
 def test_a_sleep_elsewhere_in_the_call_is_not_a_wait_for_the_lock() -> None:
     assert channel_of("futex", ("do_freezer_trap", "get_signal")).kind == "ordinary"
     assert channel_of("futex", ("futex_do_wait", "__futex_wait")).kind == "futex"
+
+
+def test_a_holder_that_waits_for_an_answer_is_followed_and_still_holds_the_lock() -> None:
+    node = threads(lasts_s=4.0)
+    silent = {"kind": "unanswered", "stack": "unix_stream_read_generic", "is_open": True, "tid": 75}
+    wait(node, 10.5, 3.5, "compactor", 70, **silent, **by("backend", 90, stack="do_signal_stop"))
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "user-lock-convoy"
+    assert incident.verdict.confidence > 0.9
+    assert incident.verdict.summary.endswith("that compactor held; it waits for backend[90]")

@@ -27,6 +27,8 @@ ENCODINGS = [
     ("*(u32 *)(r10 - 4) = 0", lambda p: p.store32_constant(bpf.R10, -4, 0), "62 0a fcff 00000000"),
     ("*(u64 *)(r7 + 8) = r1", lambda p: p.store64(bpf.R7, 8, bpf.R1), "7b 17 0800 00000000"),
     ("*(u64 *)(r7 + 0) = 0", lambda p: p.store64_constant(bpf.R7, 0, 0), "7a 07 0000 00000000"),
+    ("r2 *= r3", lambda p: p.multiply(bpf.R2, bpf.R3), "2f 32 0000 00000000"),
+    ("r4 /= r3", lambda p: p.divide(bpf.R4, bpf.R3), "3f 34 0000 00000000"),
     ("r7 += r1", lambda p: p.add(bpf.R7, bpf.R1), "0f 17 0000 00000000"),
     ("r2 += -4", lambda p: p.add_constant(bpf.R2, -4), "07 02 0000 fcffffff"),
     ("r9 -= r8", lambda p: p.subtract(bpf.R9, bpf.R8), "1f 89 0000 00000000"),
@@ -82,3 +84,10 @@ def test_a_label_nobody_set_is_an_error() -> None:
     program.jump_if_equal(bpf.R0, 0, "nowhere")
     with pytest.raises(KeyError):
         program.code()
+
+
+def test_a_label_has_one_place() -> None:
+    program = Program()
+    program.label("out")
+    with pytest.raises(ValueError, match="out"):
+        program.label("out")
