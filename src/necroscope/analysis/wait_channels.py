@@ -144,8 +144,13 @@ _DEVICE: Final = functions(
     " read_swap_cache* __lock_page* folio_lock* __folio_lock* io_schedule_timeout blk_*"
 )
 _ORDINARY_SLEEPS: Final = functions(
-    "msleep* schedule_timeout_uninterruptible usleep_range* synchronize_rcu*"
-    " rcu_barrier* __wait_rcu_gp wait_rcu_gp do_coredump coredump_wait"
+    "msleep* schedule_timeout_uninterruptible usleep_range* do_coredump coredump_wait"
+)
+# kernel/rcu/: until every core has passed a quiet moment. Behind each other's question tasks stand
+# at a mutex, but who has it waits for the cores as well.
+_GRACE_PERIODS: Final = functions(
+    "synchronize_rcu* synchronize_srcu* __synchronize_srcu rcu_barrier* __wait_rcu_gp wait_rcu_gp"
+    " exp_funnel_lock synchronize_net"
 )
 # kernel/signal.c, kernel/cgroup/freezer.c, kernel/freezer.c: how it stands still, in words.
 _STOPS: Final = (
@@ -241,6 +246,8 @@ def _in_the_kernel(
 ) -> WaitChannel:
     if not stack:
         return WaitChannel(OTHER, "unknown", "in the kernel")
+    if any(name in _GRACE_PERIODS for name in stack[:_NEAR]):
+        return WaitChannel(ORDINARY_SLEEP, stack[0], f"for a grace period of RCU ({stack[0]})")
     primitive = _primitive(stack[0], by_stack)
     if primitive is not None or is_lock:
         return _lock(stack, primitive)

@@ -147,6 +147,12 @@ def test_no_sleep_for_another_process_is_called_a_lock_or_idle(
     assert words in channel.words
 
 
+def test_who_waits_for_rcu_behind_another_stands_at_no_lock() -> None:
+    woken_by = ("wake_up_q", "__mutex_unlock_slowpath", "synchronize_rcu_expedited")
+    channel = channel_of("blocked", ("exp_funnel_lock", "synchronize_rcu_expedited"), woken_by)
+    assert channel.kind == "ordinary"
+
+
 def test_a_wait_without_a_known_mechanism_is_described() -> None:
     stack = "handle_userfault;__handle_mm_fault"
     woken = by("pager", 90, stack="userfaultfd_wake_function;__wake_up")

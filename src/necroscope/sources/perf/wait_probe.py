@@ -48,12 +48,15 @@ _Held = TypeVar("_Held", bound=_Closable)
 
 
 class WaitProbe:
-    """`is_attached` is false while it rests: then only waits that go on are seen."""
+    """`is_attached` is false while it rests: then only waits that go on are seen. `sees_calls` is
+    false where the kernel does not tell in which system call a task sleeps.
+    """
 
     def __init__(self, root: Path, core_count: int, threshold_ns: int) -> None:
         self._held: list[_Closable] = []
         self._tracepoints: list[TypedTracepointProgram] = []
         self.is_attached = False
+        self.sees_calls = False
         self._core_count = core_count
         allow_locked_memory()
         try:
@@ -149,7 +152,9 @@ class WaitProbe:
         identity, _ = types.tracepoint("sched_switch")
         try:
             code = WaitPrograms(places, maps, threshold_ns).at_switch()
-            return self._hold(TypedTracepointProgram(code, identity))
+            program = self._hold(TypedTracepointProgram(code, identity))
+            self.sees_calls = places.calls is not None
+            return program
         except OSError:
             if places.calls is None:
                 raise

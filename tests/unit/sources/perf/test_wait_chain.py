@@ -56,6 +56,9 @@ def test_from_a_lock_on_a_file_over_a_socket_to_a_process_that_is_stopped() -> N
 
         source = Waits(Path("/"), cpus.parse(POSSIBLE.read_text()), 20 * NS_PER_MS, lambda _: "f")
         source.read(Moment(0, time.monotonic_ns()))
+        if source._probe is None or not source._probe.sees_calls:
+            source.close()
+            pytest.skip("this kernel does not tell in which system call a task sleeps (5.15 does)")
         backend, holder, waiter = child(stop), child(hold), child(want)
         ours.close()
         theirs.close()

@@ -76,6 +76,9 @@ def test_a_thread_without_a_rhythm_is_never_late() -> None:
 def test_a_page_fault_that_another_answers_late_is_a_wait() -> None:
     """It is an interruptible sleep, as an idle one, but outside of any system call."""
     probe = WaitProbe(Path("/"), len(os.sched_getaffinity(0)), 20 * NS_PER_MS)
+    if not probe.sees_calls:
+        probe.close()
+        pytest.skip("this kernel does not tell in which system call a task sleeps (5.15 does)")
     try:
         pid = stand_in_a_page_fault(0.15)
         waits = [one for one in map(parse, probe.records()) if one.task.tid == pid]
