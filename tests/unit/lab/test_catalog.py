@@ -47,6 +47,8 @@ SLUGS = {
     "writeback-stall",
     "kernel-state-walk",
     "file-lock-convoy",
+    "late-heartbeat",
+    "stalled-reader",
 }
 
 
