@@ -128,36 +128,8 @@ def _command(kernel: Bootable, root: Path, boot: Boot, directory: Path) -> list[
     disks += [
         f"file={directory / name},if=virtio,format=raw" for name in ("job.tar", "results.tar")
     ]
-    command = [
-        *_NICE,
-        "qemu-system-x86_64",
-        "-machine",
-        "q35",
-        "-accel",
-        "tcg,thread=multi",
-        "-cpu",
-        _PROCESSOR,
-    ]
-    command += [
-        "-smp",
-        str(boot.cpus),
-        "-m",
-        str(boot.memory_mb),
-        "-no-reboot",
-        "-display",
-        "none",
-        "-monitor",
-        "none",
-    ]
-    command += [
-        "-serial",
-        f"file:{directory / 'console.txt'}",
-        "-kernel",
-        str(kernel.image),
-        "-initrd",
-        str(kernel.initramfs),
-    ]
-    command += ["-append", f"{_COMMAND_LINE} {boot.command_line}"]
+    command = [*machine(kernel, boot), "-monitor", "none"]
+    command += ["-serial", f"file:{directory / 'console.txt'}"]
     command += [word for disk in disks for word in ("-drive", disk)]
     if boot.network_device is None:
         return [*command, "-nic", "none"]
@@ -167,6 +139,33 @@ def _command(kernel: Bootable, root: Path, boot: Boot, directory: Path) -> list[
         "user,id=net,restrict=on",
         "-device",
         f"{boot.network_device},netdev=net",
+    ]
+
+
+def machine(kernel: Bootable, boot: Boot) -> list[str]:
+    """QEMU's words for the processors, the memory and the kernel of a boot."""
+    return [
+        *_NICE,
+        "qemu-system-x86_64",
+        "-machine",
+        "q35",
+        "-accel",
+        "tcg,thread=multi",
+        "-cpu",
+        _PROCESSOR,
+        "-smp",
+        str(boot.cpus),
+        "-m",
+        str(boot.memory_mb),
+        "-no-reboot",
+        "-display",
+        "none",
+        "-kernel",
+        str(kernel.image),
+        "-initrd",
+        str(kernel.initramfs),
+        "-append",
+        f"{_COMMAND_LINE} {boot.command_line}",
     ]
 
 

@@ -34,6 +34,7 @@ from necroscope.model.units import (
     parse_duration_ns,
 )
 from necroscope.recorder.close_sight import give_up_close_sight
+from necroscope.recorder.cut_off import missed_since_cut
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder, Status
@@ -161,8 +162,9 @@ def _record(
 
     limits = RetentionLimits(settings.max_bytes, settings.max_age_ns, settings.pin_bytes)
     start_ns = time_line.from_monotonic(reading.monotonic_ns)
+    missed = missed_since_cut(directory, start_ns)
     disk = Disk(directory, header, limits, settings.free_floor_ratio, start_ns)
-    recorder = Recorder(settings, sources, disk, time_line)
+    recorder = Recorder(settings, sources, disk, time_line, missed=missed)
     signals = _stop_on_signals(recorder)
     _calm_garbage_collector()
     give_memory_back()

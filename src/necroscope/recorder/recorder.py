@@ -9,7 +9,7 @@ import contextlib
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -25,6 +25,7 @@ from necroscope.recorder.gaps import FailureLedger
 from necroscope.recorder.node_sources import NodeSources
 from necroscope.recorder.schedule import Schedule
 from necroscope.recorder.sink import RowBatch, Sink
+from necroscope.recorder.source_costs import SourceCosts
 from necroscope.recorder.triggers import NO_CPU, UNPINNED, WATCHED, Trigger, Triggers
 from necroscope.segment.recording import Pin
 from necroscope.settings import Settings
@@ -35,6 +36,8 @@ _TICK_JITTER_NS: Final = NS_PER_S // 20
 # Samples this old still say who is on a core.
 _FRESH_NS: Final = NS_PER_S // 2
 _LATE_NS: Final = 1_500_000_000
+# Of the recorder's budget, for a single source.
+_SOURCE_SHARE: Final = 0.5
 _KIND_AND_MESSAGE: Final = itemgetter(*map(TABLES["events"].index_of, ("kind", "message")))
 _TRIGGER_EVENTS: Final = {"saturated": "core_saturated", "softirq_stall": "softirq_stall"}
 
@@ -67,8 +70,11 @@ class Recorder:
         sink: Sink,
         time_line: TimeLine,
         flush_ns: int | None = None,
+        missed: Sequence[Gap] = (),
     ) -> None:
+        """`missed` is what was not recorded before it was there."""
         self._settings = settings
+        self._missed = list(missed)
         self._flush_ns = settings.flush_ns if flush_ns is None else flush_ns
         self._node = sources
         self._sources = sources.sources
@@ -78,6 +84,7 @@ class Recorder:
         self._failures = FailureLedger()
         self._triggers = Triggers()
         self._schedule = Schedule()
+        self._costs = SourceCosts(settings.budget_ratio * _SOURCE_SHARE)
         self._by_name = {source.name: source for source in self._sources}
         self._batch = RowBatch()
         self._drained_ns = 0
@@ -122,6 +129,7 @@ class Recorder:
         self.status.started_ns = now.time_ns
         self._started_monotonic_ns = now.monotonic_ns
         self._begin_segment(now)
+        self._note_gaps(self._missed)
         for trouble in self._node.refused:
             self._note_gaps(self._failures.follow(trouble.name, [trouble], now.time_ns))
         self._poll.register(self._wake_read, select.EPOLLIN)
@@ -129,6 +137,7 @@ class Recorder:
             if not source.is_buffered:
                 period_ns = round(source.period_s * NS_PER_S)
                 self._schedule.add(source.name, period_ns, now.monotonic_ns + period_ns)
+                self._costs.add(source.name, period_ns)
                 self._read(source, self._now())
             descriptor = source.descriptor()
             if descriptor is not None:
@@ -163,6 +172,7 @@ class Recorder:
         self, source: Source, now: Moment, read: Callable[[Moment], Reading | None] | None = None
     ) -> None:
         """One source degrades alone, whatever goes wrong in it."""
+        started_ns = time.thread_time_ns()
         try:
             reading = (read or source.read)(now)
         except NecroscopeError as error:
@@ -171,6 +181,8 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - a flight recorder outlives a bug in one of its sources
             self._note_failure(source, NecroscopeError(f"internal error: {error!r}"), now)
             return
+        finally:
+            self._costs.spend(source.name, time.thread_time_ns() - started_ns)
         if reading is None:
             return
         if reading.trouble is not None:
@@ -188,7 +200,22 @@ class Recorder:
             if table in WATCHED and (triggers := self._triggers.feed(table, rows, now.time_ns)):
                 self._fire(triggers, now)
         for alarm in reading.alarms:
-            self._fire(self._triggers.alarm(alarm.kind, alarm.cpu, now.time_ns), now)
+            fired = self._triggers.alarm(
+                alarm.kind, alarm.cpu, now.time_ns, by_kernel=alarm.by_kernel
+            )
+            self._fire(fired, now)
+
+    def _limit_costs(self, now: Moment) -> None:
+        """A source that costs too much is read less often, and that is a gap of its tables."""
+        for name, period_ns, cause in self._costs.judge(now.monotonic_ns):
+            source = self._by_name[name]
+            self._schedule.add(name, period_ns, now.monotonic_ns + period_ns)
+            if (descriptor := source.descriptor()) in self._polled and descriptor is not None:
+                self._poll.modify(descriptor, 0 if cause else select.EPOLLIN)
+            troubles = [Trouble(f"cost of {name}", source.tables, NecroscopeError(cause))]
+            self._note_gaps(
+                self._failures.follow(f"cost of {name}", troubles if cause else [], now.time_ns)
+            )
 
     def _drain(self, now: Moment) -> None:
         """Take what waits in buffers."""
@@ -253,6 +280,7 @@ class Recorder:
         if self._capture is not None:
             self._describe(self._capture.collect, now)
             self._note_gaps(self._capture.take_gaps())
+        self._limit_costs(now)
         if self._triggers.sees_stall:
             for source in self._sources:
                 if source.is_resting:

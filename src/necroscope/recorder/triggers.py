@@ -38,7 +38,7 @@ IO_HUNG_NS: Final = 10 * NS_PER_S
 UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
 # Each has a quiet minute of its own: who computes or waits on a core is no reason to miss that the
 # kernel holds it.
-_QUIET_APART: Final = UNPINNED | {"task_waits"}
+_QUIET_APART: Final = UNPINNED | {"task_waits", "claim"}
 # Rows of measured delays come every tick unless the probe rests; without them for so long the
 # weaker signs count.
 _DELAYS_FRESH_NS: Final = 3 * NS_PER_S
@@ -139,9 +139,14 @@ class Triggers:
         """
         return bool(self._frozen) or self._is_starving
 
-    def alarm(self, kind: str, cpu: int | None, now_ns: int) -> list[Trigger]:
-        """A kernel log line that says something broke; each is an edge of its own."""
-        return self._admit(Trigger("kernel_log", NO_CPU if cpu is None else cpu, kind), now_ns)
+    def alarm(
+        self, kind: str, cpu: int | None, now_ns: int, *, by_kernel: bool = True
+    ) -> list[Trigger]:
+        """A kernel log line that says something broke; each is an edge of its own. What others
+        than the kernel say has a quiet minute apart: any user can say it.
+        """
+        source = "kernel_log" if by_kernel else "claim"
+        return self._admit(Trigger(source, NO_CPU if cpu is None else cpu, kind), now_ns)
 
     def _saturated(self, rows: list[tuple[int, ...]]) -> dict[int, Trigger]:
         found = {}

@@ -3,6 +3,7 @@ tests/integration/test_record.py.
 """
 
 import os
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -255,3 +256,27 @@ def test_a_source_that_knows_when_it_has_work_again_is_left_alone_until_then() -
     recorder._turn(None)
     assert busy.reads == 2
     recorder._close()
+
+
+class CostlySource(FakeSource):
+    """Each read keeps the loop busy, as a hundred thousand cgroups would."""
+
+    def read(self, now: Moment) -> Reading:
+        until_ns = time.thread_time_ns() + 5 * NS_PER_MS
+        while time.thread_time_ns() < until_ns:
+            pass
+        return super().read(now)
+
+
+def test_a_source_that_costs_too_much_is_slowed_down_with_a_gap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("necroscope.recorder.source_costs._WINDOW_NS", 50 * NS_PER_MS)
+    costly = CostlySource("cgroups", 0.01)
+    recorder, busy, _ = made(core(), others=[costly])
+    recorder.run(NS_PER_S)
+    (cause,) = [cause for cause in recorder.notices() if "cgroups" in cause]
+    assert "of a core" in cause
+    assert busy.reads > 2 * costly.reads
+    written = recorder._sink.rows("gaps", 0, 1 << 62)  # type: ignore[attr-defined]
+    assert {row[2] for row in written if "of a core" in str(row[3])} == {"cgroups"}

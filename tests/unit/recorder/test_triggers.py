@@ -308,3 +308,10 @@ def test_who_waits_for_a_core_does_not_hide_that_the_kernel_holds_it(fed: Fed) -
     waited = {"kind": "runnable", "waited_ns": 950 * NS_PER_MS, "policy": "other", "comm": "x"}
     assert fed.feed("waits", row("waits", cpu=1, **waited)) == [("task_waits", 1)]
     assert fed.feed("cores", core(0), core(1, 1.0)) == [("saturated", 1)]
+
+
+def test_what_a_user_can_claim_does_not_use_up_the_kernels_minute() -> None:
+    triggers = Triggers()
+    assert len(triggers.alarm("job_member_died", None, 0, by_kernel=False)) == 1
+    assert triggers.alarm("job_member_died", None, NS_PER_S, by_kernel=False) == []
+    assert len(triggers.alarm("nic_reset", None, NS_PER_S)) == 1
