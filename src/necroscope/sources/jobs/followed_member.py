@@ -86,9 +86,14 @@ class FollowedMember:
     ended_ns: int | None = None
     status: int | None = None
     words: LastWords | None = None
+    uid: int = 0
     _pidfd: int = -1
     _files: tuple[KeptFile, KeptFile] | None = None
     _before: tuple[int, int, int | None] | None = None
+
+    @property
+    def tenant(self) -> str:
+        return tenant_of(self.uid, self.cgroup)
 
     @property
     def is_open(self) -> bool:
@@ -156,6 +161,11 @@ class FollowedMember:
         said = (None, None) if words is None else tuple(words)
         end = self.ended_ns, self.status, *said
         return (time_ns, member.job, member.kind, member.role, *numbers, *process, *held, *end)
+
+
+def tenant_of(uid: int, cgroup: str | None) -> str:
+    """Whose places a member takes: a user's, of root's containers each its own."""
+    return f"uid {uid}" if uid else cgroup or ""
 
 
 def parse_address(fib_trie: str) -> str | None:

@@ -8,7 +8,9 @@ process: both may hang. All else is the kernel's own.
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -18,14 +20,10 @@ from necroscope.model.names import clean
 from necroscope.model.reading import Alarm, Gap, Moment, Reading, Row, Source, Trouble
 from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.sources.background import Background
-from necroscope.sources.jobs.followed_member import (
-    FollowedMember,
-    ProcessStat,
-    parse_address,
-    parse_stat,
-)
+from necroscope.sources.jobs.followed_member import FollowedMember, parse_address, tenant_of
 from necroscope.sources.jobs.last_words import TAIL_BYTES, LastWords, last_words
 from necroscope.sources.jobs.membership import VARIABLES, membership
+from necroscope.sources.jobs.newcomers import Newcomer, Newcomers, in_turns
 from necroscope.sources.jobs.stall_watch import Stall, StallWatch
 from necroscope.sources.kept_file import read_once
 from necroscope.sources.service_event import service_event
@@ -36,8 +34,6 @@ MEMBER_LIMIT: Final = 256
 PROGRESS_LIMIT: Final = 64
 # Each costs about 100 us, most of it in the lookup process.
 ASKED_AT_ONCE: Final = 64
-# A process that was just forked still has its parent's variables.
-_SETTLED_NS: Final = 2 * NS_PER_S
 # A row waits so long for the words of a member that has ended.
 _WORDS_NS: Final = 5 * NS_PER_S
 _GROUPS: Final = frozenset({"torch", "slurm", "mpi"})
@@ -74,7 +70,7 @@ class Jobs(Source):
         self._boottime = boottime
         self._root_of = root_of or (lambda pid: open_root(root, pid))
         self._next_ns = 0
-        self._known: set[int] = set()
+        self._newcomers = Newcomers(self._proc)
         self._members: dict[int, FollowedMember] = {}
         self._ended: list[FollowedMember] = []
         self._unread: list[FollowedMember] = []
@@ -106,9 +102,17 @@ class Jobs(Source):
             reading.rows.setdefault("job_members", []).extend(rows)
         if self._logs.is_idle:
             self._start_logs()
-        if self._refusal is not None:
-            reading.parts = (Trouble("job variables", ("job_members",), self._refusal),)
+        reading.parts = self._troubles()
         return reading
+
+    def _troubles(self) -> tuple[Trouble, ...]:
+        found = []
+        if self._refusal is not None:
+            found.append(Trouble("job variables", ("job_members",), self._refusal))
+        if len(self._members) > PROGRESS_LIMIT:
+            facts = f"more than {PROGRESS_LIMIT} members of jobs: the others' work is not measured"
+            found.append(Trouble("job progress", ("job_progress",), SourceUnavailable(facts)))
+        return tuple(found)
 
     def finish(self, now: Moment) -> Reading:
         """Members that ended just now are written without waiting for their words."""
@@ -126,17 +130,18 @@ class Jobs(Source):
 
     def _follow(self, now: Moment, reading: Reading) -> None:
         rows: list[Row] = []
-        for pid, member in list(self._members.items()):
+        for member in list(self._members.values()):
             if member.has_ended():
                 self._end(member, now, reading)
-            elif len(rows) < PROGRESS_LIMIT:
-                with contextlib.suppress(NecroscopeError):
-                    progress = member.progress(now.monotonic_ns)
-                    if progress is not None:
-                        rows.append(progress.row(now.time_ns, member.member.job, pid))
-                        if member.member.kind in _GROUPS:
-                            work = progress.elapsed_ns, progress.cpu_ns
-                            self._stalls.note(member.member.job, pid, now.time_ns, *work)
+        members = in_turns(self._members.values(), lambda one: one.tenant, PROGRESS_LIMIT)
+        for member in members:
+            with contextlib.suppress(NecroscopeError):
+                progress = member.progress(now.monotonic_ns)
+                if progress is not None:
+                    rows.append(progress.row(now.time_ns, member.member.job, member.pid))
+                    if member.member.kind in _GROUPS:
+                        work = progress.elapsed_ns, progress.cpu_ns
+                        self._stalls.note(member.member.job, member.pid, now.time_ns, *work)
         if rows:
             reading.rows["job_progress"] = rows
 
@@ -152,52 +157,44 @@ class Jobs(Source):
             reading.alarms.append(Alarm(kind, None, None, None, False, now.time_ns))
 
     def _look(self, now: Moment, reading: Reading) -> None:
-        """New processes, the oldest first: they have most of their life behind them."""
-        try:
-            pids = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}
-        except OSError as error:
-            raise SourceUnavailable(f"cannot list {self._proc}: {error.strerror}") from None
-        self._known &= pids
+        self._newcomers.look()
         boot_ns = self._boottime()
-        settled = {}
-        for pid in pids - self._known:
-            stat = self._stat(pid)
-            if stat is None or stat.is_kernel_thread or stat.state in "ZX":
-                self._known.add(pid)
-            elif boot_ns - _started_ns(stat) >= _SETTLED_NS:
-                settled[pid] = stat
-        asked = sorted(settled, key=lambda pid: settled[pid].started_ticks)[:ASKED_AT_ONCE]
-        self._known.update(asked)
-        told = self._lookup.read_variables(asked, VARIABLES) if asked else []
-        for pid, variables in zip(asked, told, strict=True):
+        asked = self._newcomers.take(ASKED_AT_ONCE, boot_ns)
+        pids = [one.pid for one in asked]
+        told = self._lookup.read_variables(pids, VARIABLES) if asked else []
+        for newcomer, variables in zip(asked, told, strict=True):
             if variables is not None:
                 self._count_refusal(is_refused=variables.variables is None)
-                started_ns = now.time_ns - (boot_ns - _started_ns(settled[pid]))
-                self._join(pid, settled[pid], variables, started_ns, now, reading)
-        left = len(settled) - len(asked)
-        if left > ASKED_AT_ONCE:
+                started_ns = now.time_ns - (boot_ns - newcomer.started_ns)
+                self._join(newcomer, variables, started_ns, now, reading)
+        left = len(self._newcomers.waiting) + self._newcomers.unread
+        if left > 2 * ASKED_AT_ONCE:
             cause = f"{left} new processes wait to be looked at"
             span = now.time_ns - self._every_ns, now.time_ns
             reading.gaps.append(Gap("job_members", *span, cause, lost=left))
 
     def _join(
         self,
-        pid: int,
-        stat: ProcessStat,
+        newcomer: Newcomer,
         told: ProcessVariables,
         started_ns: int,
         now: Moment,
         reading: Reading,
     ) -> None:
+        pid, uid = newcomer.pid, newcomer.uid
         found = membership(told.variables or {}, told.log)
         if found is None or not self._is_own(told.cgroup):
             return
         if len(self._members) >= MEMBER_LIMIT:
             cause = f"more than {MEMBER_LIMIT} members of jobs are not followed"
             reading.gaps.append(Gap("job_members", now.time_ns, now.time_ns, cause, lost=1))
-            return
+            if not self._make_room(tenant_of(uid, told.cgroup)):
+                return
+        if self._is_others(found.job, uid):
+            found = replace(found, job=f"{found.job} (uid {uid})")
+        comm = clean(newcomer.stat.comm)
         member = FollowedMember(
-            pid, clean(stat.comm), told.cgroup, started_ns, found, _cores(pid), told.log
+            pid, comm, told.cgroup, started_ns, found, _cores(pid), told.log, uid=uid
         )
         routes = read_once(f"{self._proc}/{pid}/net/fib_trie") or b""
         member.address = parse_address(routes.decode("ascii", "replace"))
@@ -205,6 +202,27 @@ class Jobs(Source):
             self._members[pid] = member
             self._unread.append(member)
             reading.rows.setdefault("job_members", []).append(member.row(now.time_ns))
+
+    def _is_others(self, job: str, uid: int) -> bool:
+        """Whoever starts a process chooses its variables: a claim to be part of another user's job
+        is a job of its own.
+        """
+        return any(m.member.job == job and m.uid != uid for m in self._members.values())
+
+    def _make_room(self, tenant: str) -> bool:
+        """The newest member of who has most is followed no more, unless that is the newcomer's own
+        tenant: nobody takes all places.
+        """
+        counts = Counter(member.tenant for member in self._members.values())
+        largest, most = counts.most_common(1)[0]
+        if most <= counts[tenant] + 1:
+            return False
+        pid = next(pid for pid in reversed(self._members) if self._members[pid].tenant == largest)
+        member = self._members.pop(pid)
+        self._stalls.forget(member.member.job, pid)
+        member.close()
+        member.close_log()
+        return True
 
     def _count_refusal(self, *, is_refused: bool) -> None:
         """Some processes refuse even root, and some end before they are read: where most are
@@ -224,12 +242,6 @@ class Jobs(Source):
 
     def _is_own(self, cgroup: str | None) -> bool:
         return not self._below or f"{cgroup or ''}/".startswith(f"{self._below}/")
-
-    def _stat(self, pid: int) -> ProcessStat | None:
-        try:
-            return parse_stat(read_once(f"{self._proc}/{pid}/stat") or b"")
-        except (ValueError, IndexError):
-            return None
 
     def _write_ended(self, now: Moment, reading: Reading) -> None:
         written = [
@@ -317,10 +329,6 @@ def _called(member: FollowedMember) -> str:
     rank = member.member.rank
     name = f"{member.member.role} {rank}" if rank is not None else member.member.role
     return f"{name} ({member.comm}[{member.pid}])"
-
-
-def _started_ns(stat: ProcessStat) -> int:
-    return stat.started_ticks * NS_PER_S // os.sysconf("SC_CLK_TCK")
 
 
 def _cores(pid: int) -> int | None:

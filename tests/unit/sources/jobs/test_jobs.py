@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 from necroscope.model.reading import Moment, Reading
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
-from necroscope.sources.jobs.jobs import ASKED_AT_ONCE, Jobs
+from necroscope.sources.jobs.followed_member import FollowedMember, MemberProgress
+from necroscope.sources.jobs.jobs import ASKED_AT_ONCE, MEMBER_LIMIT, Jobs
 from necroscope.symbols.messages import ProcessVariables
 from necroscope.symbols.task_description import parse_environ, read_variables
 
@@ -145,6 +146,67 @@ def test_a_thousand_new_processes_cost_a_bounded_look_and_are_said(tmp_path: Pat
     assert len(reader.asked) == ASKED_AT_ONCE
     (gap,) = reading.gaps
     assert gap.lost == 1000 - ASKED_AT_ONCE
+
+
+class ToldReader:
+    """Every process is a rank of the job that its number gives it."""
+
+    def __init__(self, jobs: dict[int, str]) -> None:
+        self._jobs = jobs
+
+    def read_variables(
+        self, pids: Sequence[int], names: Collection[str]
+    ) -> list[ProcessVariables | None]:
+        ranks = [RANK | {"TORCHELASTIC_RUN_ID": self._jobs.get(pid, "storm")} for pid in pids]
+        return [ProcessVariables(rank, None, "/tenant") for rank in ranks]
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Jobs]:
+    """A source over processes that are drawn, by number their user, and the jobs they claim."""
+    monkeypatch.setattr(FollowedMember, "open", lambda _self, _proc: True)
+    monkeypatch.setattr(FollowedMember, "has_ended", lambda _self: False)
+    progress = MemberProgress("S", 0, NS_PER_S, NS_PER_S, 0)
+    monkeypatch.setattr(FollowedMember, "progress", lambda _self, _ns: progress)
+
+    def draw(users: dict[int, int], jobs: dict[int, str]) -> Jobs:
+        for pid, uid in users.items():
+            folder = tmp_path / "proc" / str(pid)
+            folder.mkdir(parents=True)
+            fields = ["S", "1", *["0"] * 17, str(pid), *["0"] * 30]
+            (folder / "stat").write_text(f"{pid} (rank) {' '.join(fields)}\n")
+            (folder / "status").write_text(f"Name:\trank\nUid:\t{uid}\t{uid}\n")
+        return Jobs(tmp_path, 0, ToldReader(jobs), boottime=lambda: LATER_NS)
+
+    return draw
+
+
+def looks(source: Jobs, count: int) -> list[Reading]:
+    return [source.read(Moment(time_ns, time_ns)) for time_ns in range(1, count + 1)]
+
+
+def test_one_user_does_not_take_all_places(node: Callable[..., Jobs]) -> None:
+    storm = dict.fromkeys(range(1, MEMBER_LIMIT + 60), 65534)
+    source = node(storm | {900: 1000, 901: 1000}, {900: "train", 901: "train"})
+    readings = looks(source, 8)
+    assert len(source._members) == MEMBER_LIMIT
+    assert {900, 901} <= source._members.keys()
+    assert any("are not followed" in gap.cause for reading in readings for gap in reading.gaps)
+    followed = {row["pid"] for row in rows(readings[-1], "job_progress")}
+    assert {900, 901} <= followed
+    assert [part.name for part in readings[-1].parts] == ["job progress"], "the rest is a gap"
+
+
+@pytest.mark.parametrize("first", [1000, 65534])
+def test_a_claim_to_be_a_rank_of_anothers_job_is_a_job_of_its_own(
+    node: Callable[..., Jobs], first: int
+) -> None:
+    second = 65534 if first == 1000 else 1000
+    source = node({10: first, 11: second, 12: first}, {10: "train", 11: "train", 12: "train"})
+    (reading,) = looks(source, 1)
+    jobs = {row["pid"]: row["job"] for row in rows(reading, "job_members")}
+    assert jobs[10] == jobs[12]
+    assert {jobs[10], jobs[11]} == {"torch/train", f"torch/train (uid {second})"}
 
 
 def test_of_an_environment_only_named_variables_are_taken() -> None:

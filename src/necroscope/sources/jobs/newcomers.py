@@ -1,0 +1,102 @@
+"""Processes that were not looked at yet, and whose turn it is: users take turns, so that a storm of
+one user's processes does not keep others waiting (proc(5)).
+"""
+
+import os
+import random
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from necroscope.errors import SourceUnavailable
+from necroscope.model.units import NS_PER_S
+from necroscope.sources.jobs.followed_member import ProcessStat, parse_stat
+from necroscope.sources.kept_file import read_once
+
+# Files of /proc that are read at a look: some ten microseconds each.
+READ_AT_ONCE: Final = 500
+# A process that was just forked still has its parent's variables.
+_SETTLED_NS: Final = 2 * NS_PER_S
+_CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    pid: int
+    uid: int
+    stat: ProcessStat
+
+    @property
+    def started_ns(self) -> int:
+        """Since the machine was started."""
+        return self.stat.started_ticks * NS_PER_S // _CLOCK_TICKS
+
+
+class Newcomers:
+    """`waiting` are those that were read, and have not had their turn."""
+
+    def __init__(self, proc: Path, chosen: random.Random | None = None) -> None:
+        self.waiting: dict[int, Newcomer] = {}
+        self.unread = 0
+        self._proc = proc
+        self._known: set[int] = set()
+        self._random = chosen or random.Random()
+
+    def look(self) -> None:
+        """Which processes came and went. Where very many came, some of them by lot: nobody can
+        choose to be in front.
+        """
+        try:
+            pids = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}
+        except OSError as error:
+            raise SourceUnavailable(f"cannot list {self._proc}: {error.strerror}") from None
+        self._known &= pids
+        self.waiting = {pid: one for pid, one in self.waiting.items() if pid in pids}
+        fresh = pids - self._known - self.waiting.keys()
+        self.unread = max(0, len(fresh) - READ_AT_ONCE)
+        for pid in self._random.sample(sorted(fresh), READ_AT_ONCE) if self.unread else fresh:
+            self._read(pid)
+
+    def take(self, most: int, boot_ns: int) -> list[Newcomer]:
+        """At most so many of those that have settled: users in turns, of each the oldest first,
+        which have most of their life behind them.
+        """
+        settled = [one for one in self.waiting.values() if boot_ns - one.started_ns >= _SETTLED_NS]
+        settled.sort(key=lambda one: one.stat.started_ticks)
+        taken = in_turns(settled, lambda one: one.uid, most)
+        for one in taken:
+            self.waiting.pop(one.pid)
+            self._known.add(one.pid)
+        return taken
+
+    def _read(self, pid: int) -> None:
+        try:
+            stat = parse_stat(read_once(f"{self._proc}/{pid}/stat") or b"")
+        except (ValueError, IndexError):
+            stat = None
+        if stat is None or stat.is_kernel_thread or stat.state in "ZX":
+            self._known.add(pid)
+        else:
+            self.waiting[pid] = Newcomer(pid, real_user(self._proc, pid), stat)
+
+
+def in_turns(items: Iterable[Item], owner: Callable[[Item], Hashable], most: int) -> list[Item]:
+    """One of each owner's, then a second of each, and so on: of one owner in the order given."""
+    queues: dict[Hashable, list[Item]] = {}
+    for item in items:
+        queues.setdefault(owner(item), []).append(item)
+    ranked = [(place, item) for queue in queues.values() for place, item in enumerate(queue)]
+    ranked.sort(key=lambda pair: pair[0])
+    return [item for _, item in ranked[:most]]
+
+
+def real_user(proc: Path, pid: int) -> int:
+    """Of `Uid:` in /proc/PID/status: the files of a process that hides itself (PR_SET_DUMPABLE)
+    belong to root. 0 if it is gone.
+    """
+    _, found, rest = (read_once(f"{proc}/{pid}/status") or b"").partition(b"\nUid:\t")
+    first = rest.split(None, 1)[:1]
+    return int(first[0]) if found and first and first[0].isdigit() else 0

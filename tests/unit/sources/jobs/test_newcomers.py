@@ -1,0 +1,78 @@
+"""Who is looked at next: users in turns, whatever one of them does."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from necroscope.model.units import NS_PER_S
+from necroscope.sources.jobs.newcomers import READ_AT_ONCE, Newcomers, in_turns, real_user
+
+LATER_NS = 3600 * NS_PER_S
+VICTIM, STORM = 1000, 65534
+
+
+def add(root: Path, pid: int, uid: int, started_ticks: int = 100) -> None:
+    folder = root / str(pid)
+    folder.mkdir()
+    fields = ["S", "1", *["0"] * 17, str(started_ticks), *["0"] * 30]
+    (folder / "stat").write_text(f"{pid} (a job) {' '.join(fields)}\n")
+    (folder / "status").write_text(f"Name:\ta job\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+
+
+def test_a_storm_of_one_user_does_not_keep_another_waiting(tmp_path: Path) -> None:
+    for pid in range(1, 401):
+        add(tmp_path, pid, STORM, started_ticks=pid)
+    add(tmp_path, 5000, VICTIM, started_ticks=5000)
+    newcomers = Newcomers(tmp_path)
+    newcomers.look()
+    taken = newcomers.take(64, LATER_NS)
+    assert [one.pid for one in taken[:3]] == [1, 5000, 2], "each the oldest first"
+    assert len(taken) == 64
+    assert len(newcomers.waiting) == 401 - 64
+
+
+def test_a_look_reads_a_bounded_part_by_lot_and_all_have_their_turn(tmp_path: Path) -> None:
+    for pid in range(1, 1201):
+        add(tmp_path, pid, STORM)
+    newcomers = Newcomers(tmp_path, random.Random(1))
+    newcomers.look()
+    assert (len(newcomers.waiting), newcomers.unread) == (READ_AT_ONCE, 1200 - READ_AT_ONCE)
+    assert sorted(newcomers.waiting) != list(range(1, READ_AT_ONCE + 1))
+    for _ in range(2):
+        newcomers.look()
+    assert (len(newcomers.waiting), newcomers.unread) == (1200, 0)
+
+
+def test_who_is_gone_or_has_had_its_turn_is_not_looked_at_again(tmp_path: Path) -> None:
+    for pid in (1, 2):
+        add(tmp_path, pid, VICTIM)
+    newcomers = Newcomers(tmp_path)
+    newcomers.look()
+    assert [one.pid for one in newcomers.take(1, LATER_NS)] == [1]
+    (tmp_path / "2/stat").unlink()
+    (tmp_path / "2/status").unlink()
+    (tmp_path / "2").rmdir()
+    newcomers.look()
+    assert newcomers.take(9, LATER_NS) == []
+
+
+def test_a_process_that_was_just_forked_waits(tmp_path: Path) -> None:
+    add(tmp_path, 1, VICTIM)
+    newcomers = Newcomers(tmp_path)
+    newcomers.look()
+    assert newcomers.take(9, NS_PER_S) == []
+    assert len(newcomers.take(9, LATER_NS)) == 1
+
+
+@pytest.mark.parametrize(
+    "status", [b"", b"Name:\tx\n", b"Name:\tx\nUid:\t", b"Name:\tx\nUid:\tmany\t1\n"]
+)
+def test_a_status_without_a_user_is_roots(tmp_path: Path, status: bytes) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/status").write_bytes(status)
+    assert real_user(tmp_path, 7) == 0
+
+
+def test_owners_take_turns() -> None:
+    assert in_turns("aaabbc", lambda item: item, 5) == list("abcab")
