@@ -1,5 +1,5 @@
-"""Builds what the package holds beside its Python: the page of the time machine and the native
-library of the profile.
+"""Builds what the package holds beside its Python: the page of the time machine, the native library
+of the profile, and the bill of materials.
 
 For a wheel it is a build hook; for the working tree scripts/setup runs `python hatch_build.py page
 [tests]` and `... library`. npm comes from the machine, else from the build dependency
@@ -66,6 +66,7 @@ class PackageBuildHook(BuildHookInterface):  # type: ignore[misc,valid-type]
             return
         root, target = Path(self.root), _target()
         build_page(root)
+        build_data["sbom_files"].append(write_sbom(root))
         if target is None:
             return
         library = root / "build" / target / LIBRARY.name
@@ -73,6 +74,14 @@ class PackageBuildHook(BuildHookInterface):  # type: ignore[misc,valid-type]
         build_data["force_include"][str(library)] = str(LIBRARY.relative_to("src"))
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_2_{_needed_libc(library)}_{target}"
+
+
+def write_sbom(root: Path) -> str:
+    """The software bill of materials, below the root."""
+    made = Path("build/necroscope.cdx.json")
+    (root / made).parent.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, root / "scripts/sbom.py", root / made], check=True)
+    return str(made)
 
 
 # The library.
