@@ -13,12 +13,15 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.written_recording import WrittenSegment, new_recording
 
+from necroscope.errors import CorruptData
 from necroscope.model.tables import TABLES
 from necroscope.segment.arrow import schema_of
 from necroscope.segment.block import _HEADER, KIND_NOTE, KIND_ROWS, MAGIC, encode_note
@@ -227,3 +230,24 @@ def test_a_lie_is_an_error_or_a_gap(
     # Importing takes about two seconds of this.
     assert cpu_s < MOST_CPU_S + 3
     assert rss_bytes < MOST_RSS_BYTES
+
+
+def test_a_footer_that_ends_its_reader_ends_the_page_with_a_way_out(
+    lying: Callable[[str], Path],
+) -> None:
+    recording = lying("a footer that ends its reader")
+    words = [sys.executable, "-m", "necroscope", "view", str(recording), "--no-browser"]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[-1]
+        visitor = build_opener(HTTPCookieProcessor())
+        visitor.open(address, timeout=30).read()
+        with pytest.raises((URLError, ConnectionError)):
+            visitor.open(address.partition("?")[0] + "api/report", timeout=30)
+        _, said = server.communicate(timeout=30)
+    assert said.startswith("error: the process that read this recording was ended by SIGABRT")
+    assert "\nhint: " in said
+    assert "Traceback" not in said
+    assert server.returncode == CorruptData.exit_code

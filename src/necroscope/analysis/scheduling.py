@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.report import Evidence
+from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import REAL_TIME
@@ -20,15 +21,23 @@ FAIRNESS: Final = Thresholds(
 _NAMED: Final = 3
 
 
-def task_with_policy(case: Case, comm: str) -> dict[str, Any] | None:
+def task_with_policy(case: Case, hog: TaskShare) -> dict[str, Any] | None:
     """The row of `tasks` of a program, one of a real-time policy first; None if no trigger captured
-    its policy.
+    its policy. Another process may bear the same name: that one's policy is not this one's.
     """
-    own = [row for row in case.tasks if row["comm"] == comm and row["policy"] is not None]
+    own = [
+        row
+        for row in case.tasks
+        if row["comm"] == hog.comm and row["policy"] is not None and _is_same(row["pid"], hog)
+    ]
     return next((row for row in own if row["policy"] in REAL_TIME), own[0] if own else None)
 
 
-def behind(case: Case, comm: str, *, is_real_time: bool) -> list[TaskWait]:
+def _is_same(pid: int | None, hog: TaskShare) -> bool:
+    return pid is None or hog.pid is None or pid == hog.pid
+
+
+def behind(case: Case, hog: TaskShare, *, is_real_time: bool) -> list[TaskWait]:
     """Ordinary tasks that waited for the core while this program had it, longest first."""
     found = [
         wait
@@ -38,7 +47,8 @@ def behind(case: Case, comm: str, *, is_real_time: bool) -> list[TaskWait]:
         and wait.is_ordinary
         and wait.seconds >= case.limits.behind_s
         and wait.by is not None
-        and wait.by.comm == comm
+        and wait.by.comm == hog.comm
+        and _is_same(wait.by.pid, hog)
         and wait.by.pid != wait.task.pid
         and (wait.by.policy in REAL_TIME) == is_real_time
     ]

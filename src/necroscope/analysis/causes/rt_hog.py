@@ -37,8 +37,8 @@ def assess(case: Case) -> Assessment | None:
     hog = next(iter(case.samples.now.tasks()), None)
     if case.core is None or hog is None or hog.share < case.limits.mostly:
         return None
-    task = None if hog.comm.startswith(_OF_THE_KERNEL) else task_with_policy(case, hog.comm)
-    starved = behind(case, hog.comm, is_real_time=True)
+    task = None if hog.comm.startswith(_OF_THE_KERNEL) else task_with_policy(case, hog)
+    starved = behind(case, hog, is_real_time=True)
     policy = task["policy"] if task is not None else None
     if starved and policy not in REAL_TIME and starved[0].by is not None:
         task, policy = None, starved[0].by.policy

@@ -39,11 +39,11 @@ def assess(case: Case) -> Assessment | None:
     hog = next(iter(case.samples.now.tasks()), None)
     if case.core is None or hog is None or not _is_hog(case, hog, user):
         return None
-    described = task_with_policy(case, hog.comm)
+    described = task_with_policy(case, hog)
     is_bound = described is not None and described["cpus_allowed"] == str(case.core)
     waits = [e for e in case.episodes if e.kind in SUFFERING and e.cpu == case.core]
     waited = _waited(case) if is_bound else 0.0
-    starved = behind(case, hog.comm, is_real_time=False)
+    starved = behind(case, hog, is_real_time=False)
     is_felt = bool(waits) or bool(starved) or waited >= case.limits.waited
     against, doubt = _against(case, described, hog.tid is not None)
     culprit = case.culprit()

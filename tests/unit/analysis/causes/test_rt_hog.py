@@ -6,7 +6,7 @@ from tests.drawn_waits import by, wait
 from necroscope.analysis.engine import diagnose
 
 
-def spinning(*, wait: float, policy: str | None = None) -> DrawnNode:
+def spinning(*, wait: float, policy: str | None = None, described_pid: int = 77) -> DrawnNode:
     """A spinner on core 1, whose napi thread waits this share of each second."""
     node = drawn_node(
         """
@@ -29,8 +29,8 @@ def spinning(*, wait: float, policy: str | None = None) -> DrawnNode:
     if policy:
         described = {
             "comm": "control-loop",
-            "pid": 77,
-            "tid": 77,
+            "pid": described_pid,
+            "tid": described_pid,
             "policy": policy,
             "priority": 40,
             "cpus_allowed": "1",
@@ -48,6 +48,12 @@ def test_a_fifo_task_that_starves_a_thread_is_named() -> None:
     assert "77" in incident.verdict.fix[0]
     assert sum("an ordinary priority, until" in step for step in incident.verdict.fix) == 1
     assert incident.verdict.fix[1].startswith("for good: ")
+
+
+def test_a_spinner_that_took_the_name_of_a_real_time_daemon_is_not_that_daemon() -> None:
+    for incident in diagnose(spinning(wait=0.93, policy="fifo", described_pid=5)).incidents:
+        verdict = incident.verdict
+        assert verdict.cause != "rt-hog" or verdict.confidence < 0.5
 
 
 def test_without_the_policy_it_is_not_named_however_long_the_wait() -> None:
