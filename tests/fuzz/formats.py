@@ -23,10 +23,14 @@ from necroscope.fleet.protocol import decode
 from necroscope.model.tables import TABLES
 from necroscope.segment.block import _HEADER, MAGIC
 from necroscope.segment.reader import SegmentReader
+from necroscope.sources.jobs.followed_member import parse_address, parse_stat
+from necroscope.sources.jobs.last_words import last_words
+from necroscope.sources.jobs.membership import VARIABLES, membership
 from necroscope.sources.kernel_log import journal, kmsg
 from necroscope.sources.kernel_log.line import LogLine, clean_line
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.sequences import Sequencer
+from necroscope.sources.procfs.wait_holders import parse_locks
 from necroscope.sources.systemd.wire import Malformed, message_bytes, parse_message
 from necroscope.store.query import Store
 from necroscope.symbols.elf import Elf
@@ -38,6 +42,7 @@ from necroscope.symbols.function_index import (
 )
 from necroscope.symbols.image import FileImage, ImageError
 from necroscope.symbols.perf_map import PerfMap
+from necroscope.symbols.task_description import parse_environ
 
 SEGMENT = "2026-04-15T10-30-00.000Z"
 NAMES = [*TABLES, "segment", "totals", "no such table"]
@@ -161,6 +166,20 @@ def perf_map(content: bytes) -> None:
     known.lookup(list(itertools.chain(range(0, 1 << 16, 997), (1 << 63, (1 << 64) - 1))))
 
 
+def job(content: bytes) -> None:
+    """What a process says of itself: its variables, the name of its log, and the end of that."""
+    environ, _, log = content.partition(b"\0\0")
+    name, _, tail = log.partition(b"\n")
+    found = membership(parse_environ(environ, VARIABLES), name.decode("utf-8", "replace"))
+    assert found is None or (found.job.isprintable() and len(found.job) < 400)
+    words = last_words(tail)
+    assert words is None or (words.text.isprintable() and len(words.text) < 2000)
+    parse_address(tail.decode("ascii", "replace"))
+    parse_locks(tail, 1)
+    with suppress(ValueError, IndexError):
+        parse_stat(tail)
+
+
 IDENTITY = checked(b'{"schema":1,"node":"n","boot_id":"b","made_by":"x","labels":{}}')
 FORMATS: dict[str, Callable[[bytes], None]] = {
     "segment": live_segment,
@@ -172,6 +191,7 @@ FORMATS: dict[str, Callable[[bytes], None]] = {
     "dbus": dbus,
     "elf": elf,
     "perf_map": perf_map,
+    "job": job,
 }
 
 

@@ -87,7 +87,9 @@ def test_kill_9_loses_seconds_and_the_next_recorder_goes_on(record, leaks):
     code, facts, said = third.wait_for_end()
     assert (code, said) == (0, "")
     assert unfinished(first.directory) == []
-    rows = Store.open(first.directory).rows("cores", 0, 1 << 62).to_pylist()
+    store = Store.open(first.directory)
+    assert [gap for gap in store.gaps(killed_ns, killed_ns + 1) if "killed" in gap.cause]
+    rows = store.rows("cores", 0, 1 << 62).to_pylist()
     assert rows[: len(kept)] == kept
     assert rows[-1]["time"] > killed_ns
     assert facts["segments"] >= 2

@@ -45,6 +45,13 @@ def test_a_segment_without_its_journal_is_missed_from_its_start(tmp_path: Path) 
     assert gap.from_ns == START_NS
 
 
+def test_a_recorder_that_was_cut_off_before_its_first_flush_hides_nothing(tmp_path: Path) -> None:
+    recorded(tmp_path / "r", 7)
+    (tmp_path / "r" / f"{segment_name(START_NS + 50 * NS_PER_S)}.live").mkdir()
+    (gap,) = missed_since_cut(tmp_path / "r", LATER_NS)
+    assert gap.from_ns == START_NS + 7 * NS_PER_S
+
+
 def test_a_recorder_that_ended_as_told_missed_nothing(tmp_path: Path) -> None:
     live = recorded(tmp_path / "r", 7)
     live.rename(live.with_suffix(""))
