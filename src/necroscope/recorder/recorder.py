@@ -137,8 +137,9 @@ class Recorder:
             if not source.is_buffered:
                 period_ns = round(source.period_s * NS_PER_S)
                 self._schedule.add(source.name, period_ns, now.monotonic_ns + period_ns)
-                self._costs.add(source.name, period_ns)
                 self._read(source, self._now())
+                # From here on: what is there at the start is read once.
+                self._costs.add(source.name, period_ns)
             descriptor = source.descriptor()
             if descriptor is not None:
                 self._polled[descriptor] = source

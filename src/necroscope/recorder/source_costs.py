@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from necroscope.model.units import NS_PER_S, format_duration, format_share
 
 _WINDOW_NS: Final = 60 * NS_PER_S
-# A single read that takes this long keeps the loop from everything else, however seldom it is.
-_LONGEST_READ_NS: Final = NS_PER_S // 2
+# A single read that takes as much as so long should cost keeps the loop from everything else,
+# however seldom it is: half a second by default.
+_AT_ONCE_NS: Final = 20 * NS_PER_S
 _MOST_SLOWED: Final = 16
 _REST_NS: Final = 600 * NS_PER_S
 # Twice as often costs twice as much: below this part of its limit there is room for it.
@@ -77,7 +78,7 @@ class SourceCosts:
         return changes
 
     def _adjust(self, source: _Source, share: float, longest_ns: int) -> str:
-        if share > self._limit_ratio or longest_ns > _LONGEST_READ_NS:
+        if share > self._limit_ratio or longest_ns > self._limit_ratio * _AT_ONCE_NS:
             return self._slow_down(source, share, longest_ns)
         if source.is_resting:
             source.is_resting = False
