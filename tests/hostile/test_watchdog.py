@@ -42,15 +42,17 @@ def probe(tmp_path: Path) -> Callable[[], int]:
     return lambda: subprocess.run(command, check=False).returncode
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def crowd() -> Iterator[None]:
     """Ten programs of `nobody` per core that never sleep."""
     count = 10 * (os.cpu_count() or 1)
     spinning = [subprocess.Popen(SPIN, user=NOBODY, group=NOBODY, cwd="/") for _ in range(count)]
-    yield
-    for process in spinning:
-        process.kill()
-        process.wait()
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
 
 
 def heard_until_now(manager: socket.socket) -> None:
@@ -62,15 +64,15 @@ def heard_until_now(manager: socket.socket) -> None:
 
 
 def test_systemd_and_the_probe_hear_of_a_busy_recorder_and_miss_one_that_hangs(
-    record, manager, probe, tmp_path, request
+    record, manager, probe, tmp_path
 ):
     manager.settimeout(60)
     recorder = record()
     assert manager.recv(100) == b"READY=1\nWATCHDOG=1"
-    request.getfixturevalue("crowd")
     manager.settimeout(WATCHDOG_S)
-    assert [manager.recv(100) for _ in range(5)] == [b"WATCHDOG=1"] * 5, "busy, and not stuck"
-    assert probe() == 0
+    with crowd():
+        assert [manager.recv(100) for _ in range(5)] == [b"WATCHDOG=1"] * 5, "busy, not stuck"
+        assert probe() == 0
     recorder.process.send_signal(signal.SIGSTOP)
     heard_until_now(manager)
     with pytest.raises(TimeoutError):
