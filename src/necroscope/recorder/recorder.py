@@ -129,7 +129,9 @@ class Recorder:
         self.status.started_ns = now.time_ns
         self._started_monotonic_ns = now.monotonic_ns
         self._begin_segment(now)
-        self._note_gaps(self._missed)
+        if self._missed:
+            self._note_gaps(self._missed)
+            self._flush(now)  # before it may be cut off itself
         for trouble in self._node.refused:
             self._note_gaps(self._failures.follow(trouble.name, [trouble], now.time_ns))
         self._poll.register(self._wake_read, select.EPOLLIN)
