@@ -2,7 +2,7 @@
 `cgroups` as series over time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,6 +83,13 @@ class Population:
             return " or ".join(dict.fromkeys(known))
         caches = "slab cache" if len(self.names) == 1 else "slab caches"
         return f"objects of the {caches} {' and '.join(self.names)}"
+
+
+def merged(parts: Sequence[Population]) -> Population:
+    """Caches of the same objects as one; the opposite of `parts`."""
+    names = "/".join(name for one in parts for name in one.names)
+    place = _SLAB if parts[0].kind.startswith(_SLAB) else ""
+    return Population(place + names, parts[0].time_ns, parts[0].count)
 
 
 @dataclass(frozen=True, slots=True)

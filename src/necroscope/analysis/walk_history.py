@@ -42,6 +42,9 @@ SURE: Final = 0.92
 SURE_IF_NAMED: Final = 0.6
 _AS_SURE: Final = 0.06
 _EXPONENTS: Final = (0.4, 3.5)
+# The longer half of the turns is this much longer than the shorter one: one that was cut short,
+# when there happened to be few objects, is no relation.
+_LONGER: Final = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +128,15 @@ def _turns_in(case: Case, span: Span, group: Functions, comm: str | None) -> Sec
 
 def relations(turns: SectionTurns, populations: Mapping[str, Population]) -> list[WalkRelation]:
     """Populations that the length of turns grows with, the surest first; with few turns none."""
-    if len(turns) < _LEAST_TURNS:
+    if len(turns) < _LEAST_TURNS or not _vary(turns.seconds):
         return []
     found = [one for each in populations.values() if (one := _relation(turns, each)) is not None]
     return sorted(found, key=lambda one: -one.sureness)
+
+
+def _vary(seconds: Floats) -> bool:
+    shorter, longer = np.percentile(seconds, (25, 75))
+    return bool(longer >= _LONGER * shorter)
 
 
 def _relation(turns: SectionTurns, population: Population) -> WalkRelation | None:

@@ -17,7 +17,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import file_of, in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
 from necroscope.analysis.kernel_sections import KernelSection, moves_data, task_section
-from necroscope.analysis.populations import Population, all_populations, holders
+from necroscope.analysis.populations import Population, all_populations, holders, merged
 from necroscope.analysis.report import Culprit, Evidence, WalkedState, WillNotHelp
 from necroscope.analysis.stacks import INTERRUPT
 from necroscope.analysis.state_maker import maker_of
@@ -146,7 +146,7 @@ class _Walk:
         if population is None:
             return "objects"
         own = [one for one in population.parts if self.likeness(one)]
-        return " or ".join(dict.fromkeys(one.words for one in own)) or population.words
+        return merged(own).words if own else population.words
 
     @property
     def files(self) -> list[str]:

@@ -135,3 +135,11 @@ def test_letters_in_common_name_nobody_as_the_maker() -> None:
     assert verdict.cause == "kernel-state-walk"
     assert verdict.origin is not None
     assert verdict.origin.name == "statsd.service"
+
+
+def test_one_turn_that_was_cut_short_when_there_were_few_is_no_relation() -> None:
+    turns = "....wwww..wwww..wwww..wwww..wwww..wwww..wwww..w......"
+    node = walked("frob_walk_all, frob_visit", turns=turns)
+    counts = (40_000, 40_400, 40_100, 40_300, 40_200, 40_000, 9_000)
+    with_population(node, "slab:widget_cache", *counts, every_s=8)
+    assert [one.verdict.cause for one in diagnose(node).incidents] == ["unknown"]
