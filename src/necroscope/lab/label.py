@@ -45,6 +45,7 @@ def label_of(
         "emulated": emulated,
         "kernel": platform.release(),
         "population": list(truth.population),
+        "handlers": list(truth.handlers),
     }
 
 

@@ -67,6 +67,8 @@ class Truth:
     origin: KnownOrigin | None = None
     # Kinds of `populations` that were walked: any of them is right.
     population: tuple[str, ...] = ()
+    # Kernel functions that held the core inside softirqs or interrupts: any of them is right.
+    handlers: tuple[str, ...] = ()
 
 
 class Scenario(ABC):

@@ -6,9 +6,9 @@ asks as hard, and there are few.
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from necroscope.lab.actor import Actor
 from necroscope.lab.measured import Measured
@@ -48,26 +48,29 @@ def growing(first: int, more_per_s: float, directory: str) -> Iterator[int]:
 
 
 def read_again(path: str, slice_s: float, pause_s: float, log: str) -> None:
-    """Read a file to its end as an agent does, at least for `slice_s`, and again after a pause; the
-    seconds that each turn took go to the log.
+    """Read a file to its end as an agent does, again and again."""
+
+    def read() -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        while os.read(descriptor, _READ_BYTES):
+            pass
+        os.close(descriptor)
+
+    ask_again(read, slice_s, pause_s, log)
+
+
+def ask_again(ask: Callable[[], object], slice_s: float, pause_s: float, log: str) -> None:
+    """Ask at least for `slice_s`, and again after a pause; the seconds that each turn took go to
+    the log.
     """
     while True:
         started_s = time.monotonic()
-        while True:
-            descriptor = os.open(path, os.O_RDONLY)
-            while os.read(descriptor, _READ_BYTES):
-                pass
-            os.close(descriptor)
-            if time.monotonic() - started_s >= slice_s:
-                break
-        took_s = time.monotonic() - started_s
-        note(log, took_s)
+        ask()
+        while time.monotonic() - started_s < slice_s:
+            ask()
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"{time.monotonic() - started_s}\n")
         time.sleep(pause_s)
-
-
-def note(log: str, seconds: float) -> None:
-    with open(log, "a", encoding="utf-8") as file:
-        file.write(f"{seconds}\n")
 
 
 class StateWalk(Scenario):
@@ -137,12 +140,17 @@ class StateWalk(Scenario):
 
     def start_reader(self, stage: Stage, path: str, netns: str | None = None) -> Actor:
         """A walker that reads a file."""
+        return self.start_asker(stage, read_again, path, netns=netns)
+
+    def start_asker(
+        self, stage: Stage, body: Callable[..., object], *arguments: Any, netns: str | None = None
+    ) -> Actor:
+        """A walker that asks in its own way: `body` gets the arguments, slice, pause and log."""
+        timing = self.slice_s, self.pause_s, str(self.log)
         return stage.start(
-            read_again,
-            path,
-            self.slice_s,
-            self.pause_s,
-            str(self.log),
+            body,
+            *arguments,
+            *timing,
             comm=stage.invent("agent"),
             cpu=stage.core,
             nice=-10,

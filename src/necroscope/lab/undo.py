@@ -3,6 +3,7 @@ nothing left to undo.
 """
 
 import contextlib
+import ctypes
 import os
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ from necroscope.lab.ledger import ActLedger
 
 _COMMAND_S: Final = 60.0
 _BUSY_S: Final = 10.0
+_REMOVE_SET: Final = 0  # IPC_RMID
+_libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def undo_all(ledger: ActLedger) -> list[str]:
@@ -109,6 +112,15 @@ def _remove_containers(data: dict[str, Any]) -> None:
         _command(*podman)
 
 
+def _remove_semaphores(data: dict[str, Any]) -> None:
+    """System V sets outlive the process that made them; the lab's own are known by their keys."""
+    keys = range(data["first_key"], data["first_key"] + data["count"])
+    for line in Path("/proc/sysvipc/sem").read_text().splitlines()[1:]:
+        key, number, *_ = map(int, line.split())
+        if key in keys:
+            _libc.semctl(number, 0, _REMOVE_SET)
+
+
 def _command(*argv: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     if done.returncode:
@@ -123,4 +135,5 @@ _UNDO: Final[dict[str, Callable[[dict[str, Any]], None]]] = {
     "file": _restore_file,
     "task": _restore_task,
     "containers": _remove_containers,
+    "semaphores": _remove_semaphores,
 }

@@ -2,6 +2,7 @@
 failed.
 """
 
+import ctypes
 import os
 import subprocess
 from pathlib import Path
@@ -82,3 +83,18 @@ def test_a_task_gets_its_nice_value_and_cores_back(tmp_path: Path) -> None:
     finally:
         task.kill()
         task.wait()
+
+
+def test_semaphores_of_the_lab_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    first = 0x20000000 + os.getpid()
+    own, other = (libc.semget(key, 1, 0o1600) for key in (first + 1, first + 2))
+    try:
+        with ActLedger.make(tmp_path / "state") as ledger:
+            ledger.write("semaphores", {"first_key": first, "count": 2})
+            assert undo_all(ledger) == []
+        left = [line.split()[1] for line in Path("/proc/sysvipc/sem").read_text().splitlines()]
+        assert str(own) not in left
+        assert str(other) in left
+    finally:
+        libc.semctl(other, 0, 0)
