@@ -1,5 +1,5 @@
-"""Makes docs/pictures: the time machine over the demo's recording, light and dark, as Debian's
-Chromium shows it.
+"""Makes docs/pictures, the time machine over the demo's recording, and the pictures of case studies
+over theirs, light and dark, as Debian's Chromium shows them.
 
 `scripts/pictures [NAME...]`. A picture is a palette of 256 colours, so that a page with two of them
 loads quickly.
@@ -15,12 +15,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from playwright.sync_api import sync_playwright
 
 PICTURES = Path(__file__).parent / "pictures"
+LAB = Path(__file__).parents[1] / "tests/data/lab"
 WIDTH, HEIGHT = 1280, 900
 MOST_BYTES = 200_000
 PIXELS = """async (png) => {
@@ -39,25 +40,31 @@ Picture = np.ndarray[Any, np.dtype[np.uint8]]
 def main(names: list[str]) -> None:
     PICTURES.mkdir(exist_ok=True)
     program = shutil.which("chromium") or shutil.which("google-chrome")
-    with sync_playwright() as playwright, demo() as address:
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for name in names or SCENES:
-            for scheme in ("light", "dark"):
-                picture = shot(browser, address, SCENES[name], scheme)
-                file = PICTURES / f"{name}-{scheme}.png"
-                file.write_bytes(palette_png(pixels(browser, picture)))
-                sys.stdout.write(f"{file.name}: {file.stat().st_size / 1000:.0f} KB\n")
-                assert file.stat().st_size < MOST_BYTES, f"{file.name} is too large"
+            scene = SCENES[name]
+            with served(scene.recording) as address:
+                for scheme in ("light", "dark"):
+                    picture = shot(browser, address, scene.show, scheme)
+                    file = PICTURES / f"{name}-{scheme}.png"
+                    file.write_bytes(palette_png(pixels(browser, picture)))
+                    sys.stdout.write(f"{file.name}: {file.stat().st_size / 1000:.0f} KB\n")
+                    assert file.stat().st_size < MOST_BYTES, f"{file.name} is too large"
         browser.close()
 
 
 @contextmanager
-def demo() -> Iterator[str]:
-    command = [sys.executable, "-m", "necroscope", "demo", "--no-browser"]
+def served(recording: Path | None) -> Iterator[str]:
+    """The page over a recording, or over the demo's."""
+    words = ["demo"] if recording is None else ["view", str(recording)]
+    command = [sys.executable, "-m", "necroscope", *words, "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield next(found[0] for line in server.stdout if (found := re.search(r"http\S+", line)))
-        server.terminate()
+        try:
+            yield next(found[0] for line in server.stdout if (found := re.search(r"http\S+", line)))
+        finally:
+            server.terminate()
 
 
 def shot(browser: Any, address: str, scene: Callable[[Any], None], scheme: str) -> bytes:
@@ -85,7 +92,26 @@ def differential(page: Any) -> None:
     page.locator("#lane-flame").scroll_into_view_if_needed()
 
 
-SCENES: dict[str, Callable[[Any], None]] = {"page": whole_page, "differential": differential}
+def lock_holder(page: Any) -> None:
+    """The lane of waits, with the longest one of who stands behind the lock opened."""
+    page.wait_for_selector(".wait-label")
+    page.keyboard.press("s")
+    page.wait_for_selector("#wait")
+    page.locator("#lane-waits").scroll_into_view_if_needed()
+
+
+class Scene(NamedTuple):
+    """What is shown of which recording, the demo's if none is named."""
+
+    show: Callable[[Any], None]
+    recording: Path | None = None
+
+
+SCENES = {
+    "page": Scene(whole_page),
+    "differential": Scene(differential),
+    "idle-cores": Scene(lock_holder, LAB / "file-write-convoy"),
+}
 
 
 def pixels(browser: Any, png: bytes) -> Picture:
