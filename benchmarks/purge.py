@@ -31,6 +31,8 @@ from necroscope.treat.undo_kinds import UNDO_KINDS
 
 ROOT = Path("/")
 _NEIGHBOUR_BYTES = 256 << 20
+# What is freed already is dropped, copied and filled again: each has as much to do as the first.
+_KILLS_PER_PLAN = 10
 _OUTCOMES = (APPLIED, TAKEN_BACK)
 
 
@@ -125,10 +127,12 @@ def kill_many(kills: int, state: Path, dice: random.Random) -> dict[str, object]
     midway = 0
     longest_s = 1.0
     try:
-        for _ in range(kills):
-            made.add(60, 60, 100)
-            content = made.digest()
-            step = plan(made, state)
+        for number in range(kills):
+            if number % _KILLS_PER_PLAN == 0:
+                made.add(60, 60, 100)
+                content = made.digest()
+                pins = plan(made, state).pins
+            step = PurgeStep(pins, ROOT, state / "saved-pages")
             began = time.monotonic()
             outcome = _killed(step, state, dice.uniform(0, longest_s))
             midway += outcome == TAKEN_BACK
@@ -173,6 +177,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory() as directory:
         if given.dead:
             sys.stdout.write(json.dumps(purge_all(given.dead, Path(directory, "state"))) + "\n")

@@ -101,6 +101,35 @@ def test_deaths_become_events_once_and_the_container_is_inspected_again(root: Pa
         source.close()
 
 
+def started(container: str, second: float) -> bytes:
+    actor = {"ID": container, "Attributes": {"name": "agent", "image": "agent:1"}}
+    time_ns = at_second(second).time_ns
+    return json.dumps({"Action": "start", "Actor": actor, "timeNano": time_ns}).encode() + b"\n"
+
+
+def test_a_look_back_finds_what_is_recreated_and_who_makes_it_once_per_segment(root: Path) -> None:
+    events = started("a" * 64, -20) + started("b" * 64, -10)
+    write_files(
+        root,
+        {
+            "proc/70/comm": "conmon\n",
+            "proc/70/cmdline": f"conmon\0-c\0{'b' * 64}\0",
+            "proc/70/cgroup": "1:name=systemd:/system.slice/ecs.service\n",
+        },
+    )
+    clock = lambda: at_second(0).time_ns  # noqa: E731
+    with unix_daemon(root / "run/docker.sock", http(DOCKER | {"/events": events})):
+        source = Containers(root, 10 * NS_PER_S, realtime=clock, history_ns=300 * NS_PER_S)
+        first = look(source, 0).rows["events"]
+        made = [json.loads(str(row[13])) for row in first if row[1] == "container_made"]
+        assert [row[1] for row in first].count("container_start") == 2
+        assert [(one["name"], one["unit"]) for one in made] == [("agent", "ecs.service")]
+        assert look(source, 10).rows["events"] == []
+        source.start_segment()
+        assert [row[1] for row in look(source, 20).rows["events"]] == ["container_made"]
+        source.close()
+
+
 def test_a_container_that_was_removed_is_gone(root: Path) -> None:
     answers: dict[str, bytes | int] = dict(DOCKER)
     with unix_daemon(root / "run/docker.sock", http(answers)):
