@@ -108,8 +108,10 @@ class Node:
 
     @cached_property
     def recreations(self) -> tuple[RecreationLoop, ...]:
-        """Containers that were removed and re-created again and again, the most first."""
-        return tuple(find_loops(self._container_events))
+        """Containers that were removed and re-created, the most often first: to be asked of one
+        whose cgroups died again and again.
+        """
+        return tuple(find_loops(self._container_events, least_lives=2))
 
     @cached_property
     def started_containers(self) -> dict[str, str]:

@@ -78,8 +78,12 @@ class RecreationLoop:
         return f"exit code {self.exit_code}{how} in {self.failed} of {self.ended} ends"
 
 
-def find_loops(events: Iterable[Mapping[str, Any]]) -> list[RecreationLoop]:
-    """From rows of `events` in order of time, the most lives first."""
+def find_loops(
+    events: Iterable[Mapping[str, Any]], least_lives: int = LEAST_LIVES
+) -> list[RecreationLoop]:
+    """From rows of `events` in order of time, the most lives first. Two lives of a name are enough
+    where something else tells that there were more.
+    """
     lives, makers = _read(events)
     by_name: dict[str, list[ContainerLife]] = defaultdict(list)
     by_image: dict[str, list[ContainerLife]] = defaultdict(list)
@@ -88,7 +92,7 @@ def find_loops(events: Iterable[Mapping[str, Any]]) -> list[RecreationLoop]:
     for life in (own[0] for own in by_name.values() if len(own) == 1):
         if life.image:
             by_image[life.image].append(life)
-    found = [_loop(name, own, makers) for name, own in by_name.items() if len(own) >= LEAST_LIVES]
+    found = [_loop(name, own, makers) for name, own in by_name.items() if len(own) >= least_lives]
     found += [_loop(None, own, makers) for own in by_image.values() if _is_rhythm(own)]
     return sorted(found, key=lambda loop: -len(loop.containers))
 

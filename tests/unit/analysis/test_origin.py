@@ -129,6 +129,16 @@ def test_a_container_of_ever_new_ids_leads_to_the_unit_that_makes_it_and_its_pac
     assert "container ecs-agent is re-created every 1 s, 10 times" in found.words
 
 
+def test_two_starts_in_the_events_are_enough_where_the_ledger_has_ten() -> None:
+    ids = [f"{digit}{ID}" for digit in "0123456789"]
+    known = loop(node(), [f"/docker/{one}" for one in ids])
+    for number, one in enumerate(ids[:6]):
+        known.add("containers", number, container=one, name="ecs-agent")
+    origin = produced(recreate(known, ids[8:], "ecs.service"))
+    assert origin is not None
+    assert (origin.kind, origin.name) == ("unit", "ecs.service")
+
+
 def test_one_whose_maker_was_not_seen_is_still_named_with_its_image() -> None:
     ids = [f"{digit}{ID}" for digit in "0123456789"]
     drawn = recreate(loop(node(), [f"/docker/{one}" for one in ids]), ids, None)

@@ -52,6 +52,11 @@ def test_two_lives_are_an_upgrade_and_no_loop() -> None:
     assert find_loops(lives(2)) == []
 
 
+def test_two_lives_are_enough_where_something_else_tells_of_more() -> None:
+    (found,) = find_loops(lives(2), least_lives=2)
+    assert found.describe() == "re-created every 11 s, 2 times, always 10 s old at its end"
+
+
 def test_a_job_that_ends_well_each_time_does_not_fail() -> None:
     assert not loop(lives(6, code=0)).is_failing
 
