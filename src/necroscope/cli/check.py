@@ -20,7 +20,6 @@ from necroscope.errors import NecroscopeError
 from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
-from necroscope.sources.containers.containers import has_daemon
 from necroscope.sources.systemd.own_log import read_last_lines
 from necroscope.verdicts.ledger import Ledger
 from necroscope.views.checkup import render, render_plugin
@@ -76,7 +75,8 @@ def command(
     settings = chosen_settings(settings_file, options)
     seen = look(settings, _LOOK_NS)
     is_held = any(finding.level is Level.NOTICE for finding in saturated_cores.examine(seen))
-    if is_held or _is_unanswered(settings, seen):
+    # A container daemon that systemd starts for the question takes longer than a short look.
+    if is_held or seen.silent:
         seen = look(settings, _LONG_LOOK_NS)
     unmade = [loop for loop in crash_loops.recreated(seen) if loop.unit is None]
     if unmade and settings.containers_ns:
@@ -100,14 +100,6 @@ def _own_logs(settings: Settings, seen: Seen) -> dict[str, tuple[str, ...]]:
     return {
         unit: read_last_lines(settings.host_root, unit, settings.own_log_lines) for unit in units
     }
-
-
-def _is_unanswered(settings: Settings, seen: Seen) -> bool:
-    """A container daemon that systemd starts for the question takes longer than a short look."""
-    is_told = seen.rows("containers") or any(
-        row["table"] == "containers" for row in seen.rows("gaps")
-    )
-    return bool(settings.containers_ns) and not is_told and has_daemon(settings.host_root)
 
 
 def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:

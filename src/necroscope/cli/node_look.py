@@ -10,6 +10,7 @@ from necroscope.recorder.memory import MemorySegment
 from necroscope.recorder.node_sources import open_sources
 from necroscope.recorder.recorder import Recorder
 from necroscope.settings import Settings
+from necroscope.sources.containers.containers import Containers
 from necroscope.sources.perf.log_clock import LogClock
 
 # The kernel's log reaches back to the boot, months ago.
@@ -29,4 +30,8 @@ def look(settings: Settings, look_ns: int) -> Seen:
     now_ns = time_line.from_monotonic(clock.read().monotonic_ns)
     clock.close()
     recording = node_recording()
-    return Seen(memory, now_ns, None if recording is None else str(recording))
+    is_silent = any(
+        isinstance(source, Containers) and not source.has_answered for source in sources.sources
+    )
+    silent = ("containers",) if is_silent else ()
+    return Seen(memory, now_ns, None if recording is None else str(recording), silent)

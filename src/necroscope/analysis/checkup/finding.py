@@ -44,13 +44,15 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The node as it was seen until `now_ns`; rows come as mappings, because few of them are looked
-    at. `recording` is the directory of the node's recorder, if one runs; `own_logs` are the last
-    lines that units wrote, where they were asked for.
+    at. `recording` is the directory of the node's recorder, if one runs; `silent` are the
+    tables whose source had not answered when the look was over; `own_logs` are the last lines that
+    units wrote, where they were asked for.
     """
 
     source: TopSource
     now_ns: int
     recording: str | None = None
+    silent: tuple[str, ...] = ()
     own_logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _tables: dict[str, list[NamedRow]] = field(default_factory=dict)
 

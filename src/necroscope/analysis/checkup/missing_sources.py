@@ -26,6 +26,7 @@ def examine(seen: Seen) -> list[Finding]:
         for row in seen.rows("gaps")
         if row["table"] in _NEEDED and row["cpu"] is None
     }
+    causes |= dict.fromkeys(seen.silent, "it had not answered when the look was over")
     # A source that failed and came back has rows after all.
     lacking = {table: cause for table, cause in causes.items() if not seen.rows(table)}
     return [

@@ -29,7 +29,6 @@ from necroscope.sources.containers.container_state import ContainerState
 from necroscope.sources.containers.daemon import PODMAN_SOCKET, ContainerDaemon, DaemonLook
 from necroscope.sources.containers.kubernetes import LoggedContainer, PodLogs
 from necroscope.sources.containers.makers import MakerSearch
-from necroscope.sources.daemon_socket import is_there
 
 
 def read_running(root: Path) -> dict[str, ContainerState]:
@@ -76,12 +75,6 @@ def _telling(mounted: list[Hierarchy]) -> list[Hierarchy]:
 
 
 SOCKETS: Final = (("docker", "/run/docker.sock"), ("podman", PODMAN_SOCKET))
-
-
-def has_daemon(root: Path) -> bool:
-    return any(is_there(root, path) for _, path in SOCKETS)
-
-
 # What trouble is a gap of: a daemon that does not answer may be hiding deaths; other trouble hides
 # states only.
 _WITH_EVENTS: Final = ("containers", "events")
@@ -134,6 +127,8 @@ class Containers(Source):
         self._logged: dict[tuple[str, str], LoggedContainer] | None = None
         self._written: dict[str, ContainerState] = {}
         self._trouble: NecroscopeError | None = None
+        self.has_answered = False
+        """Whether any round has come to its end, well or not."""
 
     def start_segment(self) -> None:
         """The next round writes every container, so that the segment explains itself."""
@@ -147,6 +142,7 @@ class Containers(Source):
             finished = self._work.take()
         except NecroscopeError as error:
             finished, self._trouble, self.tables = None, error, _WITH_EVENTS
+            self.has_answered = True
         if finished is not None:
             self._take(finished, reading)
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
@@ -205,6 +201,7 @@ class Containers(Source):
         self._makers.search(sockets, seconds, self._realtime())
 
     def _take(self, found: _Round, reading: Reading) -> None:
+        self.has_answered = True
         now_ns = found.asked.time_ns
         events: list[Row] = []
         for look in found.looks:

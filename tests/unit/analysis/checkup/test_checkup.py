@@ -372,3 +372,10 @@ def test_a_container_that_was_recreated_an_hour_ago_or_ends_well_is_left_alone(n
 def test_a_container_that_does_its_work_and_comes_again_is_left_alone(node) -> None:
     recreate(node, 6, code=0)
     assert findings(node) == {}
+
+
+def test_a_container_daemon_that_did_not_answer_leaves_the_question_open(node) -> None:
+    checkup = check_up(replace(node.seen(), silent=("containers",)))
+    (found,) = checkup.findings
+    assert found.title == "cannot say whether a container crash-loops"
+    assert checkup.exit_code == COULD_NOT_TELL

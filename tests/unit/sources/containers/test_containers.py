@@ -159,6 +159,18 @@ def test_a_daemon_that_hangs_is_trouble_and_the_rest_is_read(root: Path) -> None
         source.close()
 
 
+def test_that_a_daemon_has_not_answered_yet_is_known(root: Path) -> None:
+    with unix_daemon(root / "run/docker.sock", never):
+        source = make(root)
+        source.read(at_second(0))
+        assert not source.has_answered
+        source.close()
+    answered = make(root)
+    look(answered, 10)
+    assert answered.has_answered
+    answered.close()
+
+
 def test_trouble_is_a_gap_of_events_while_a_daemon_does_not_answer(root: Path) -> None:
     answers: dict[str, bytes | int] = DOCKER | {f"/containers/{EATER}/json": 500}
     with unix_daemon(root / "run/docker.sock", http(answers)):
