@@ -154,10 +154,23 @@ class Convoy:
         elif self.holder is None:
             texts.append(f"who had it was not seen{self.kept}")
         else:
-            texts += self._about_holder(self.holder)
+            texts += self._about_holder(self.holder, self._work(case, self.holder))
         return [case.evidence(text, "waits") for text in texts]
 
-    def _about_holder(self, holder: Waiter) -> list[str]:
+    def _work(self, case: Case, holder: Waiter) -> str | None:
+        """How long it ran while it had the lock, and in what, if that is much of it."""
+        if self.held is None:
+            return None
+        held = case.samples.machine.where(None, [self.held], case.node.cores)
+        ran = held.of_thread(holder.tid)
+        ran_s = ran.total * ran.period_s
+        if ran_s < _MUCH * self.held_s:
+            return None
+        where = " < ".join(ran.path()[::-1][:4])
+        mostly = f", mostly in {where}" if where else ""
+        return f"ran for {min(ran_s, self.held_s):.2f} s of it{mostly}"
+
+    def _about_holder(self, holder: Waiter, work: str | None) -> list[str]:
         """What it did with the lock, what it waited for itself, and where the evidence ends."""
         who = f"{holder.comm}[{holder.tid}]"
         through = f", through {' < '.join(self.holder_stack[:4])}" if self.holder_stack else ""
@@ -169,7 +182,9 @@ class Convoy:
             ]
         texts += [f"meanwhile {wait.words()}" for wait in self.chain]
         texts += self._about_the_end()
-        if self.whereabouts is not None:
+        if work is not None:
+            texts.append(f"{who} {work}")
+        elif self.whereabouts is not None:
             texts.append(f"{who} was looked at meanwhile: {self.whereabouts}")
         elif not self.chain:
             texts.append(

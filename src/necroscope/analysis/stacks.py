@@ -102,6 +102,9 @@ class Stacks:
             named |= self.samples.pid == pid
         return self._with(named)
 
+    def of_thread(self, tid: int) -> "Stacks":
+        return self._with(self.samples.tid == tid)
+
     def without_task(self, comm: str) -> "Stacks":
         return self._with(
             ~np.isin(
