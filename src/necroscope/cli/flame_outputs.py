@@ -18,6 +18,7 @@ from necroscope.interchange.writers.folded import write_folded
 from necroscope.interchange.writers.otlp import write_otlp
 from necroscope.interchange.writers.pprof import write_pprof
 from necroscope.interchange.writers.speedscope import write_speedscope
+from necroscope.interchange.writers.trace import write_trace
 from necroscope.interchange.writers.window import WindowFacts
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -25,6 +26,7 @@ from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.functions import parts, top_functions
 from necroscope.store.groups import GroupBy
+from necroscope.store.longest_waits import REACH_NS
 from necroscope.views.flame.functions import (
     differential_json,
     differential_text,
@@ -260,6 +262,21 @@ def _write_firefox(
     write_firefox(tables, facts, out, events=events, by=tracks[question.group_by])
 
 
+def _write_trace(
+    question: FlameQuestion, tables: SampleTables, facts: WindowFacts, out: BinaryIO
+) -> None:
+    """Of the cores that were asked for; a wait may end after the window that it began in."""
+    store, cpus = question.store, question.selection.cpus
+    write_trace(
+        tables,
+        facts,
+        out,
+        cores=store.rows("cores", facts.from_ns, facts.to_ns, cpus),
+        waits=store.rows("waits", facts.from_ns, facts.to_ns + REACH_NS, cpus),
+        events=store.rows("events", facts.from_ns, facts.to_ns),
+    )
+
+
 # Those that show a tree and not single samples.
 _OF_WAITS: Final = frozenset({"text", "svg", "folded"})
 _Graph = partial(OutputFormat, groups=_ANY_GROUP, turns=True)
@@ -278,5 +295,6 @@ OUTPUTS: Final[dict[str, OutputFormat]] = {
     "firefox": OutputFormat(
         (".firefox.json",), partial(_write_samples, _write_firefox), groups=_TRACKS
     ),
+    "trace": OutputFormat((".trace.json",), partial(_write_samples, _write_trace)),
     "heatmap-svg": OutputFormat((".heatmap.svg",), _write_heat_map),
 }
