@@ -57,7 +57,8 @@ MAY_IMPORT = {
     "verdicts": FOUNDATION | {"segment", "store", "analysis"},
     "views": FOUNDATION | {"stacks", "store", "analysis", "verdicts"},
     "wire": FOUNDATION | {"segment", "store"},
-    "outlets": FOUNDATION | {"segment", "stacks", "store", "analysis", "verdicts", "views", "wire"},
+    "outlets": FOUNDATION
+    | {"segment", "stacks", "store", "interchange", "analysis", "verdicts", "views", "wire"},
     "fleet": FOUNDATION | READING_SIDE - {"fleet"},
     "api": FOUNDATION | {"stacks", "store", "interchange", "analysis", "verdicts", "views"},
     "stakeout": FOUNDATION | {"store", "analysis"},

@@ -27,7 +27,7 @@ _COMMANDS: Final = {
     "excerpt": "cut a window out of a recording, as one of its own",
     "import": "make a recording of perf.data, perf script, folded stacks, mpstat or dmesg",
     "view": "the time machine: a recording in the browser",
-    "check": "is this node well? A check-up in under two seconds",
+    "check": "is this node healthy? A check-up in under two seconds",
     "treat": "apply the fix of a verdict, in small bites, and take it back if need be",
     "doctor": "what can be recorded on this machine, and what changes the rest",
     "top": "live view of every core, its mode, and who is on it",
@@ -35,7 +35,8 @@ _COMMANDS: Final = {
     "fleet": "many nodes: collect, and find which difference between them predicts the failures",
     "metrics": "a recording as Prometheus metrics, for a scraper on this node",
     "mcp": "answer assistants: incidents, verdicts and rows by the Model Context Protocol",
-    "notify": "tell a webhook and Kubernetes of new incidents",
+    "notify": "announce new incidents to a webhook and to Kubernetes",
+    "otlp": "send stacks, events and incidents to an OpenTelemetry collector",
     "lab": "provoke real incidents on this machine, and score the verdicts on them",
     "stakeout": "run a job again and again under the recorder until an event is caught or it fails",
     "completion": "print the shell completion script",
@@ -98,7 +99,7 @@ def run() -> None:
 
 
 def main() -> None:
-    """Exit codes: 0 well, 1 to 7 by the error (see `errors.py`), 130 interrupted."""
+    """Exit codes: 0 success, 1 to 7 by the error (see `errors.py`), 130 interrupted."""
     # No part multiplies matrices: the threads that numpy would start for it only cost time and
     # memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -122,8 +123,7 @@ def main() -> None:
     except click.exceptions.Abort:
         sys.exit(130)
     except click.UsageError as error:
-        hint = f"see: {error.ctx.command_path} --help" if error.ctx else "see: necroscope --help"
-        _fail(error.format_message(), hint, 2)
+        _help_or_fail(error)
     except click.ClickException as error:
         _fail(error.format_message(), "", error.exit_code)
     except BrokenPipeError as error:
@@ -143,6 +143,15 @@ def main() -> None:
             hint,
             PermissionMissing.exit_code,
         )
+
+
+def _help_or_fail(error: click.UsageError) -> None:
+    """A group without a command is a question, not a mistake."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message())
+        return
+    hint = f"see: {error.ctx.command_path} --help" if error.ctx else "see: necroscope --help"
+    _fail(error.format_message(), hint, 2)
 
 
 def _fail(facts: str, hint: str, exit_code: int) -> None:

@@ -56,3 +56,14 @@ def test_a_mistyped_command_is_answered_with_the_nearest_one(
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert said == f"error: there is no command {typed!r}\nhint: did you mean: necroscope {meant}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["fleet"], ["lab"]])
+def test_a_group_without_a_command_prints_its_help_and_no_error(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["necroscope", *words])
+    main.main()
+    printed = capsys.readouterr()
+    assert printed.out.startswith("Usage: ")
+    assert printed.err == ""
