@@ -8,6 +8,7 @@ import click
 
 from necroscope.analysis.window_changes import window_changes
 from necroscope.cli.flame_question import Windows, WindowWords
+from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import UsageError
@@ -19,10 +20,27 @@ _AROUND: Final = "60s"
 
 @click.command()
 @recording_argument("source")
-@click.option("--at", metavar="T", help="a moment in the middle of the stretch [the last minute]")
+@click.option(
+    "--at",
+    metavar="T",
+    shell_complete=complete_moment,
+    help="a moment in the middle of the stretch [the last minute]",
+)
 @click.option("--around", metavar="T", help=f"length of the stretch around --at [{_AROUND}]")
-@click.option("--from", "start", metavar="T", help="the stretch's start, instead of --at")
-@click.option("--to", "end", metavar="T", help="the stretch's end [the end of the recording]")
+@click.option(
+    "--from",
+    "start",
+    metavar="T",
+    shell_complete=complete_moment,
+    help="the stretch's start, instead of --at",
+)
+@click.option(
+    "--to",
+    "end",
+    metavar="T",
+    shell_complete=complete_moment,
+    help="the stretch's end [the end of the recording]",
+)
 @click.option(
     "--baseline", metavar="T..T", help="compare with this stretch [as long, right before it]"
 )

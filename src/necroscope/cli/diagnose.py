@@ -17,6 +17,7 @@ from necroscope.analysis.report import Report
 from necroscope.analysis.victim import victim_report
 from necroscope.cli.diagnose_watch import watch as watch_recording
 from necroscope.cli.flame_question import WindowWords
+from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.cli.page_file import page_file
@@ -50,10 +51,23 @@ _VICTIM_NS: Final = 30 * NS_PER_S
     "--at",
     "at_text",
     metavar="T",
+    shell_complete=complete_moment,
     help="ask about a moment: ISO 8601, or -5m before the end of the recording",
 )
-@click.option("--from", "start", metavar="T", help="only what happened since then")
-@click.option("--to", "end", metavar="T", help="only what happened before then")
+@click.option(
+    "--from",
+    "start",
+    metavar="T",
+    shell_complete=complete_moment,
+    help="only what happened since then",
+)
+@click.option(
+    "--to",
+    "end",
+    metavar="T",
+    shell_complete=complete_moment,
+    help="only what happened before then",
+)
 @click.option(
     "--cpu",
     "core",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.recording_place import recording_argument
 from necroscope.errors import UsageError
@@ -19,9 +20,12 @@ from necroscope.store.excerpt import write_excerpt
     "from_text",
     required=True,
     metavar="T",
+    shell_complete=complete_moment,
     help="ISO 8601 in UTC, or -5m before the end of the recording",
 )
-@click.option("--to", "to_text", metavar="T", help="likewise [the end]")
+@click.option(
+    "--to", "to_text", metavar="T", shell_complete=complete_moment, help="likewise [the end]"
+)
 @click.option(
     "--dir",
     "directory",

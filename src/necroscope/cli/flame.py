@@ -13,6 +13,7 @@ import click
 
 from necroscope.cli.flame_outputs import OUTPUTS, TextStyle, check_options, chosen_format
 from necroscope.cli.flame_question import FlameQuestion, WindowWords
+from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.cli.recording_place import recording_argument
@@ -40,10 +41,22 @@ _OPTIONS: Final = (
         "--from",
         "start",
         metavar="T",
+        shell_complete=complete_moment,
         help="the window's start: ISO 8601, or -5m before the END of the recording",
     ),
-    click.option("--to", "end", metavar="T", help="the window's end, written in the same way"),
-    click.option("--at", metavar="T", help="a moment in the middle of the window"),
+    click.option(
+        "--to",
+        "end",
+        metavar="T",
+        shell_complete=complete_moment,
+        help="the window's end, written in the same way",
+    ),
+    click.option(
+        "--at",
+        metavar="T",
+        shell_complete=complete_moment,
+        help="a moment in the middle of the window",
+    ),
     click.option("--around", metavar="T", help="length of the window around --at [5s]"),
     click.option(
         "--baseline", metavar="T..T", help="compare with this stretch of time: svg, html and text"

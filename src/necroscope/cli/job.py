@@ -13,6 +13,7 @@ from necroscope.analysis.jobs.runs import JobRun, choose, runs
 from necroscope.analysis.jobs.tell import outcome_of, tell
 from necroscope.cli.fleet_asking import width
 from necroscope.cli.opened_recording import opened_recording
+from necroscope.cli.recording_place import find_recording
 from necroscope.errors import UsageError
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
@@ -26,7 +27,7 @@ _AFTER_NS = 60 * NS_PER_S
 
 
 @click.command()
-@click.argument("words", nargs=-1, required=True, metavar="[ID] RECORDING...")
+@click.argument("words", nargs=-1, metavar="[ID] [RECORDING]...")
 @click.option("--at", "at_text", metavar="T", help="of several runs the one at this moment")
 @click.option("--list", "lists", is_flag=True, help="list the jobs instead")
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
@@ -34,12 +35,13 @@ def command(words: tuple[str, ...], at_text: str | None, lists: bool, as_json: b
     """Why did this job die: who of it stopped first, whom the others waited for, and what happened
     on that node and core in those seconds.
 
-    Recordings of as many of its nodes as there are. Without an ID: the job that ended last, failed
-    ones first. An ID may be the end of one: 4711 is slurm/4711. "Not the machine" is an answer.
+    Give the recordings of as many of its nodes as you have; without one, that of the recorder
+    which runs here is read. Without an ID: the job that ended last, failed ones first. An ID may be
+    the end of one: 4711 is slurm/4711. "Not the machine" is an answer.
 
     \b
     Examples:
-      necroscope job /var/lib/necroscope
+      necroscope job
       necroscope job slurm/4711 node-a/recording node-b/recording node-c/recording
       necroscope job --list /var/lib/necroscope
     """
@@ -98,10 +100,13 @@ def _all(store: Store, node: str) -> list[Member]:
 
 
 def _split(words: tuple[str, ...]) -> tuple[str | None, list[Path]]:
-    """The first word is an id unless it is a recording."""
-    is_named = len(words) > 1 and not Path(words[0]).exists()
+    """The first word is an id unless it is a recording or looks like one; without a recording, that
+    of the recorder which runs here.
+    """
+    is_named = bool(words) and not Path(words[0]).exists()
+    is_named = is_named and (len(words) > 1 or not words[0].startswith(("/", ".", "~")))
     paths = [Path(word) for word in (words[1:] if is_named else words)]
-    return (words[0] if is_named else None), paths
+    return (words[0] if is_named else None), paths or [find_recording()]
 
 
 def _named(stores: list[Store]) -> dict[str, Store]:

@@ -65,7 +65,7 @@ def node_recording() -> Path | None:
     return next((path for path in usual if _is_recorded(path)), None)
 
 
-def find_recording() -> Path:
+def find_recording(*, says_which: bool = True) -> Path:
     """One recorder that runs now, else a recording in a default directory."""
     running = running_recordings()
     if len(running) > 1:
@@ -79,7 +79,8 @@ def find_recording() -> Path:
             "no recording is named, and no recorder runs here",
             f"give its directory, or start one: necroscope record (writes {default_directory()})",
         )
-    click.echo(f"note: reading {found[0]}", err=True)
+    if says_which:
+        click.echo(f"note: reading {found[0]}", err=True)
     return found[0]
 
 

@@ -134,4 +134,4 @@ def test_a_token_that_everybody_may_read_is_warned_of(recording: Path, tmp_path:
         for mode, is_warned in ((0o644, True), (0o600, False)):
             token.chmod(mode)
             _, output, _ = run(str(recording), "--to", server.url, "--token-file", str(token))
-            assert ("everybody on this machine may read" in output) == is_warned
+            assert ("every user of this machine may read" in output) == is_warned

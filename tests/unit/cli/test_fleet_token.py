@@ -70,4 +70,4 @@ def test_a_token_that_everybody_may_read_is_warned_of(
     told = CliRunner().invoke(
         command, ["nodes", "--url", "http://127.0.0.1:9", "--token-file", str(token)]
     )
-    assert (f"warning: everybody on this machine may read {token}" in told.stderr) == is_warned
+    assert (f"warning: every user of this machine may read {token}" in told.stderr) == is_warned

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from tests.written_recording import NS, WrittenSegment, at, new_recording, row
 
 from necroscope.cli.job import command
-from necroscope.errors import UsageError
+from necroscope.errors import RecordingError, UsageError
 from necroscope.segment.recording import Identity, write_identity
 
 JOB = "torch/10.0.0.1:29500"
@@ -78,3 +78,14 @@ def test_jobs_are_listed_and_a_wrong_id_says_what_there_is(tmp_path: Path) -> No
     with pytest.raises(UsageError) as told:
         ask("slurm/1", a)
     assert JOB in told.value.hint
+
+
+def test_without_a_recording_the_one_of_the_running_recorder_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = node(tmp_path / "b", "node-b", 1, is_starved=True)
+    monkeypatch.setattr("necroscope.cli.job.find_recording", lambda: recording)
+    assert json.loads(ask("--json"))["job"] == JOB
+    assert json.loads(ask("--json", JOB))["job"] == JOB
+    with pytest.raises(RecordingError, match="there is no directory /nowhere"):
+        ask("/nowhere")

@@ -162,5 +162,5 @@ def test_a_secret_that_everybody_may_read_is_warned_of(
     for mode, is_warned in ((0o644, True), (0o600, False)):
         secret.chmod(mode)
         assert (
-            "everybody on this machine may read" in CliRunner().invoke(command, words).output
+            "every user of this machine may read" in CliRunner().invoke(command, words).output
         ) == is_warned
