@@ -84,7 +84,7 @@ SETTINGS: Final = (
         "pin-bytes",
         "1GiB",
         "bytes",
-        "size of the segments kept around incidents, beside the ring",
+        "size of the segments kept around incidents, in addition to the ring",
         "0B",
         "1024TiB",
     ),
@@ -146,7 +146,7 @@ SETTINGS: Final = (
         "facts",
         "1h",
         "duration",
-        "how often the facts that tell nodes apart are collected; 0s: never",
+        "how often the facts in which nodes differ are collected; 0s: never",
         "0s",
         "1d",
     ),
@@ -183,7 +183,7 @@ SETTINGS: Final = (
         "push-labels",
         "",
         "text",
-        "file of key=value lines, or a downward API volume: labels to push besides",
+        "file of key=value lines, or a downward API volume: more labels to push",
     ),
 )
 _LABELS: Final = "labels"

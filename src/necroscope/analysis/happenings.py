@@ -201,7 +201,7 @@ def counted_timeouts(
                 None,
                 None,
                 f"{one.device}: the transmit watchdog fired {times} on queue {one.queue}, by its"
-                " counter; the log does not tell it",
+                " counter; the log does not mention it",
             )
 
 

@@ -37,10 +37,10 @@ _WANTED: Final = {
     "events": "record with access to /dev/kmsg (CAP_SYSLOG), so that resets and lockups are seen",
     "interrupts": "record on the node itself: an import has no /proc/interrupts",
     "cgroup_ledger": "record as root, so that cgroups made and removed are counted by name",
-    "memory": "/proc/vmstat has to be readable, or no want of memory can be told",
-    "cgroups": "/sys/fs/cgroup has to be mounted, or dead cgroups and quotas cannot be told",
+    "memory": "/proc/vmstat has to be readable, or memory shortage is not seen",
+    "cgroups": "/sys/fs/cgroup has to be mounted, or dead cgroups and quotas are not seen",
     "runqueue": "needs a kernel with CONFIG_SCHED_INFO, so that threads are seen to wait",
-    "softnet": "/proc/net/softnet_stat has to be readable, or dropped packets cannot be told",
+    "softnet": "/proc/net/softnet_stat has to be readable, or dropped packets are not seen",
     "pressure": (
         "needs a kernel with CONFIG_PSI (boot with psi=1), so that waits for memory and disks are"
         " seen"
@@ -152,7 +152,7 @@ def _is_sampled(case: Case) -> bool:
 
 def _of_case(case: Case) -> Iterator[Shortcoming]:
     if case.node.span[1] - case.node.span[0] < _SHORT_NS:
-        yield Shortcoming("the recording is too short to tell what is usual", 0.9)
+        yield Shortcoming("the recording is too short to know what is usual", 0.9)
     if not case.node.has_core_times:
         yield Shortcoming("the time of cores is estimated from samples", 0.9)
     if not case.counters.is_recorded("samples"):

@@ -114,7 +114,7 @@ def _behind(one: Contender, exact: Sequence[Contender]) -> Contender:
     return replace(
         one,
         confidence=min(one.confidence, 0.8 * best.confidence),
-        why_not=f"{best.cause.slug} says it more exactly",
+        why_not=f"{best.cause.slug} explains it more precisely",
     )
 
 

@@ -160,5 +160,5 @@ def _relation(turns: SectionTurns, population: Population) -> WalkRelation | Non
 
 
 def as_sure(found: Sequence[WalkRelation]) -> list[WalkRelation]:
-    """The first and those that cannot be told from it."""
+    """The first and those that cannot be separated from it."""
     return [one for one in found if one.sureness >= found[0].sureness - _AS_SURE]

@@ -1,5 +1,5 @@
-"""`necroscope check`: a second of looking at this node, and what is wrong with it. Exit 0 well, 1
-problem, 2 could not tell.
+"""`necroscope check`: observes this node for a second and reports what is wrong. Exit 0 healthy,
+1 problem, 2 could not tell.
 """
 
 import json
@@ -56,13 +56,13 @@ def command(
     settings_file: Path | None,
     **options: str | None,
 ) -> None:
-    """Is this node well? Held cores, softirq stalls, resets in the log, dead cgroups, crash loops,
-    colliding interrupts.
+    """Is this node healthy? Held cores, softirq stalls, resets in the log, dead cgroups, crash
+    loops, colliding interrupts.
 
     Takes under two seconds and writes nothing to disk. It looks three seconds longer if a core is
-    held, to see whether it stays so, or if a container daemon is slow; and up to eighteen if a
-    container is re-created again and again, to see who does so. Exit 0 well, 1 problem, 2 could not
-    tell.
+    held, to see whether that lasts, or if a container daemon is slow; and up to eighteen if a
+    container is re-created again and again, to see what does so. Exit 0 healthy, 1 problem, 2 could
+    not tell.
 
     \b
     Examples:
@@ -125,8 +125,8 @@ def _timed(probed: Probed) -> Finding:
     is_slow = slowest.duration_ns is None or slowest.duration_ns > QUICK_NS
     title = f"the slowest read of cgroup statistics took {took}: {slowest.path}"
     hint = (
-        "every reader of it (kubelet, cAdvisor, agents) holds a core for so long: find who leaks"
-        " cgroups"
+        "every reader of it (kubelet, cAdvisor, agents) holds a core for that long: find which"
+        " unit or container leaks cgroups"
         if is_slow
         else ""
     )

@@ -29,7 +29,7 @@ _LOOPBACK: Final = "127.0.0.1"
 _START_S: Final = 300.0
 _SEE: Final = f"see what it says: necroscope lab run {SCENARIO} --dir D"
 _STORY: Final = """\
-A container that nobody uses crashes at every start, and each start leaves a dead memory cgroup
+An unused container crashes at every start, and each start leaves a dead memory cgroup
 behind: thousands by now. Then an agent asks the kernel for something that visits them all. One core
 is held for seconds. Recorded on a real kernel:
 """

@@ -39,7 +39,7 @@ _ABILITIES: Final = (
     ("which unit or container leaks cgroups", ("cgroup_ledger",)),
     ("systemd units that fail or restart", ("units",)),
     ("containers that die or restart", ("containers",)),
-    ("facts that tell this node from others", ("facts",)),
+    ("facts in which nodes differ", ("facts",)),
 )
 
 

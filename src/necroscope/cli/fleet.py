@@ -17,7 +17,7 @@ _COMMANDS: Final = {
     "diff": "how two nodes or two groups of nodes differ",
     "change": "how often something happened before and after a change",
     "flame": "the flame graph of a group of nodes, also against another group",
-    "sweep": "diagnose all evidence in the lake anew, on all cores or on Ray",
+    "sweep": "diagnose all evidence in the lake again, on all cores or on Ray",
 }
 
 

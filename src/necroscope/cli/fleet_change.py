@@ -30,7 +30,8 @@ def command(
     """How often something happened before and after a fact changed, with its interval, and how
     units and Ray jobs ended.
 
-    Each node is compared with itself; nodes that did not change tell what would have been without.
+    Each node is compared with itself; nodes that did not change show what would have
+    happened anyway.
 
     \b
     Examples:

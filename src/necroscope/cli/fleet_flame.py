@@ -67,7 +67,7 @@ def _by_suffix(output: Path | None) -> str:
         return "text"
     if output.suffix not in _SUFFIXES:
         raise UsageError(
-            f"the suffix of {str(output)!r} tells no format",
+            f"the suffix of {str(output)!r} does not name a format",
             f"give --format, or one of {', '.join(_SUFFIXES)}",
         )
     return _SUFFIXES[output.suffix]

@@ -45,7 +45,7 @@ _FINISH_S: Final = 10.0
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="F",
-    help="file with the token; read anew at each request",
+    help="file with the token; read again for each request",
 )
 @click.option(
     "--ca-file",
@@ -90,7 +90,7 @@ _FINISH_S: Final = 10.0
     "--while-stdin",
     is_flag=True,
     hidden=True,
-    help="end when standard input closes: whoever started us has gone",
+    help="end when standard input closes: the process that started us has gone",
 )
 def command(
     recording: Path,

@@ -89,7 +89,7 @@ _FREE_FLOOR_BYTES: Final = 1 << 30
     default=4.0,
     show_default=True,
     metavar="N",
-    help="batches a second",
+    help="batches per second",
 )
 @click.option(
     "--keep", metavar="DURATION", help="remove days that are older, all but facts [keep all]"

@@ -32,7 +32,7 @@ from necroscope.model.units import NS_PER_S, format_duration, parse_moment_ns
     "--workers",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="at once [one a core, here or of the cluster]",
+    help="at once [one per core, here or of the cluster]",
 )
 @click.option(
     "--since", metavar="T", help="only evidence from that day on: 2026-04-15T10:30:00Z, or -7d"

@@ -24,9 +24,8 @@ def command(
 ) -> None:
     """Which label or fact separates the affected nodes from the rest, and how sure that is.
 
-    A place (zone, rack) is never named, only what it carries; the nodes that decide are told by
-    name. Where the nodes cannot tell, the answer is `cannot separate`, with the experiment that
-    would.
+    A place (zone, rack) is never named, only what it carries; the nodes that decide are listed.
+    Where the nodes cannot decide, the answer is `cannot separate`, with the experiment that would.
 
     \b
     Examples:

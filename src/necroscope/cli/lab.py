@@ -25,7 +25,7 @@ from necroscope.lab.undo import undo_all
 def command() -> None:
     """Provoke real incidents on this machine, record them, and undo them.
 
-    Needs root, and a machine that nobody else depends on.
+    Needs root, and a machine that no other person depends on.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def run_scenario(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Provoke one incident under the recorder, and write down the truth beside the recording as
+    """Provoke one incident under the recorder, and write the truth next to the recording as
     label.json.
 
     \b
@@ -236,7 +236,7 @@ def _described(scenario: type[Scenario]) -> dict[str, Any]:
         "seconds": scenario.seconds,
         "needs": list(scenario.needs),
         "missing": catalog.missing_needs(scenario),
-        "title": scenario.story().splitlines()[0],
+        "title": " ".join(scenario.story().split("\n\n")[0].split()),
         "story": scenario.story(),
     }
 

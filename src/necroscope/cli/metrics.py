@@ -28,14 +28,12 @@ _LISTEN: Final = "127.0.0.1:9419"
     metavar="HOST:PORT",
     help=f"where to serve /metrics [{_LISTEN}]; has no password",
 )
-@click.option(
-    "--once", is_flag=True, help="print them and end; counters tell of the time of --since"
-)
+@click.option("--once", is_flag=True, help="print them and end; counters cover the time of --since")
 @click.option(
     "--since",
     default="1h",
     metavar="T",
-    help="with --once: count what happened so long before the end [1h]",
+    help="with --once: count what happened in this time before the end [1h]",
 )
 @click.option("--no-verdicts", is_flag=True, help="do not count incidents by their cause")
 def command(directory: Path, listen: str, once: bool, since: str, no_verdicts: bool) -> None:

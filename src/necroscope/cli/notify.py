@@ -59,7 +59,7 @@ _NOTEBOOK: Final = ".notify.json"
     envvar="NODE_NAME",
     help="the node's name in Kubernetes [$NODE_NAME, else the recording's]",
 )
-@click.option("--kubernetes-api", metavar="URL", help="the API server [as the pod is told]")
+@click.option("--kubernetes-api", metavar="URL", help="the API server [from the pod's environment]")
 @click.option(
     "--kubernetes-credentials",
     type=click.Path(path_type=Path),
@@ -71,16 +71,16 @@ _NOTEBOOK: Final = ".notify.json"
     "--clear-after",
     default="10m",
     metavar="T",
-    help="the condition is false so long after the last incident [10m]",
+    help="how long after the last incident the condition becomes false [10m]",
 )
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
     metavar="F",
-    help=f"what was told, and what is to be [DIR/{_NOTEBOOK}]",
+    help=f"what was announced, and what waits [DIR/{_NOTEBOOK}]",
 )
 @click.option(
-    "--once", is_flag=True, help="look and tell once; exit 1 if something could not be delivered"
+    "--once", is_flag=True, help="announce once and end; exit 1 if something could not be delivered"
 )
 def command(
     directory: Path,

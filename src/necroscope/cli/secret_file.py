@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def reading_warning(path: Path) -> str | None:
-    """If everybody on this machine may read it; None for one that is not there: whoever reads it
+    """If every user of this machine may read it; None for one that is not there: whoever reads it
     says so.
     """
     try:
@@ -13,7 +13,7 @@ def reading_warning(path: Path) -> str | None:
     except OSError:
         return None
     return (
-        f"everybody on this machine may read {path}; end that with: chmod 600 {path}"
+        f"every user of this machine may read {path}; end that with: chmod 600 {path}"
         if is_open
         else None
     )

@@ -37,8 +37,8 @@ _SHOWN_RUNS: Final = 12
     metavar="EVENT",
     help=f"event kind to wait for, or {FAILURE} [{FAILURE}]; may be repeated",
 )
-@click.option("--for", "length", metavar="T", help="at most so long, for example 8h")
-@click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="at most so many runs")
+@click.option("--for", "length", metavar="T", help="stop after this long, for example 8h")
+@click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="stop after this many runs")
 @click.option(
     "--parallel",
     type=click.IntRange(1, 64),
@@ -75,8 +75,8 @@ def command(
     say what did it.
 
     Each run's outcome, cost and output are kept in D/runs and D/stakeout.json, the recording in
-    D/recording. Ctrl-C ends it, and what is known until then is told. Reported are incidents that
-    met a run, first those of what was caught and of failed runs.
+    D/recording. Ctrl-C ends it and prints what is known until then. It reports incidents that
+    overlap a run, first those of caught events and of failed runs.
 
     Exit 0: it ended (--for, --repeat, Ctrl-C) and what was waited for did not happen. Exit 1: it
     happened, --count or not; `ended_by` of --json says what ended it. Exit 2 to 6: an error.

@@ -214,11 +214,11 @@ def _no_constant(name: str) -> None:
 
 def _labels(value: Any, limits: Limits) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise BadBatch("labels are no names with texts", '{"zone": "a"}')
+        raise BadBatch("labels are not names with texts", '{"zone": "a"}')
     if len(value) > limits.labels:
         raise BadBatch(
             f"{len(value):,} labels are more than {limits.labels}",
-            "labels tell nodes apart: keep the few that do",
+            "labels distinguish nodes: keep the few that do",
         )
     for name, text in value.items():
         if (
@@ -377,7 +377,7 @@ def _check_amount(tables: dict[str, Columns], limits: Limits) -> None:
     if len(labels) > limits.label_facts:
         raise TooLarge(
             f"{len(labels):,} labels among the facts are more than {limits.label_facts}",
-            "keep those that tell nodes apart",
+            "keep those in which nodes differ",
         )
     days = {time // DAY_NS for columns in tables.values() for time in columns["time"]}
     if len(days) > limits.days:

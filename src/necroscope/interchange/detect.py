@@ -48,7 +48,7 @@ def detect(path: Path) -> FileKind:
         return FileKind.PERF_DATA
     if not head:
         raise UsageError(
-            f"{path} is empty", "whoever was to write it did not get so far: capture again"
+            f"{path} is empty", "the tool that was to write it did not finish: capture again"
         )
     if head[:2] in MAGICS and b"\0" in head:
         return FileKind.SAR
@@ -57,7 +57,7 @@ def detect(path: Path) -> FileKind:
         if kind is not None:
             return kind
     raise UsageError(
-        f"{path} is of no kind that can be imported: it begins with {clean(head[:32])!r}", _HINT
+        f"{path} is not a file that can be imported: it begins with {clean(head[:32])!r}", _HINT
     )
 
 

@@ -86,7 +86,7 @@ def _read(path: Path, capture: Capture, plan: ImportPlan) -> Iterator[SampleBatc
     except CorruptData as error:
         notes.append(f"{error.facts}; what came before was read")
     if unread:
-        notes.append(f"{unread} lines are no folded stacks, and were left out")
+        notes.append(f"{unread} lines are not folded stacks, and were left out")
     capture.notes[:] = notes
 
 

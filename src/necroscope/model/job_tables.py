@@ -33,13 +33,13 @@ JOB_TABLES: Final = (
             Column(
                 "status",
                 Type.INT32,
-                "how it ended, as wait(2) tells it (Linux 6.15); null if it is not known",
+                "how it ended, as wait(2) reports it (Linux 6.15); null if it is not known",
                 nullable=True,
             ),
             Column(
                 "words",
                 Type.UTF8,
-                "what the program itself said last; anybody who runs a job can write this",
+                "what the program itself said last; any user who runs a job can write this",
                 nullable=True,
             ),
             Column(

@@ -13,8 +13,8 @@ POPULATION_TABLES: Final = (
         " all kinds at the start of a segment. Dentries and inodes are in `memory`, cgroups in"
         " `cgroups`",
         "/proc/slabinfo, loadavg, net/sockstat, net/protocols, net/stat, mountinfo, key-users and"
-        " others that tell a number without a walk; /proc/PID for those who hold most. Every 10 s,"
-        " and every 2 s while a number moves. A kind that cannot be read is a gap with the reason",
+        " others that hold a number and need no walk; /proc/PID of the largest holders. Every 10 s"
+        ", and every 2 s while a number moves. A kind that cannot be read is a gap with the reason",
         (
             Column("time", Type.INT64, "when, in ns UTC"),
             Column(

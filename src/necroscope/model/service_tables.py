@@ -35,7 +35,7 @@ SERVICE_TABLES: Final = (
             Column(
                 "restarts",
                 Type.INT64,
-                "automatic restarts since somebody started it (systemd 235)",
+                "automatic restarts since it was started by hand (systemd 235)",
                 nullable=True,
             ),
             Column(
@@ -128,7 +128,7 @@ SERVICE_TABLES: Final = (
     ),
     Table(
         "facts",
-        "what tells this node from others, written when it changes, at the start of a segment"
+        "facts in which nodes differ, written when they change and at the start of a segment"
         " (packages: hourly)",
         "procfs, sysfs, systemd, the package database, cloud-init; hashes of running services'"
         " executables",

@@ -228,7 +228,7 @@ _TABLES = (
     *NETWORK_TABLES,
     Table(
         "pressure",
-        "time that work stalled for want of a resource since the row before",
+        "time that work stalled because a resource was short, since the row before",
         "/proc/pressure",
         (
             _time(),
@@ -239,8 +239,7 @@ _TABLES = (
     ),
     Table(
         "memory",
-        "the memory figures that tell the causes apart: events since the row before, and"
-        " amounts now",
+        "memory figures that distinguish the causes: events since the row before, and amounts now",
         "/proc/vmstat, /proc/meminfo, /proc/sys/fs/dentry-state, /proc/sys/fs/inode-nr",
         (
             _time(),
@@ -336,7 +335,7 @@ _TABLES = (
             Column(
                 "by_kernel",
                 Type.BOOL,
-                "written by the kernel itself; False: anybody may have written it",
+                "written by the kernel itself; False: any user may have written it",
             ),
             Column(
                 "sequence",

@@ -64,8 +64,8 @@ _STRUCT: Final = struct.Struct("<IIQQQQQIIQQQQIiQIHH")
 
 @dataclass(frozen=True, slots=True)
 class EventAttr:
-    """What to count and what to write for each sample; `frequency` samples a second, or each event
-    when it is None.
+    """What to count and what to write for each sample; `frequency` samples per second, or each
+    event when it is None.
     """
 
     type: int

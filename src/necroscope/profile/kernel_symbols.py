@@ -18,7 +18,7 @@ _BLOCK_BYTES: Final = 1 << BLOCK_BITS
 _NAMES_BYTES: Final = 1 << 18
 _HINT: Final = (
     "give the process CAP_SYSLOG and set kernel.kptr_restrict to 0 or 1 (2 hides the addresses from"
-    " everybody): sudo sysctl kernel.kptr_restrict=1"
+    " every user): sudo sysctl kernel.kptr_restrict=1"
 )
 
 

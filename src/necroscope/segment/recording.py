@@ -129,13 +129,13 @@ def refuse_shared(directory: Path) -> None:
     found = directory.stat()
     strangers = {found.st_uid, directory.lstat().st_uid} - {0, os.geteuid()}
     if strangers:
-        facts = f"{directory} belongs to somebody else (uid {strangers.pop()})"
+        facts = f"{directory} belongs to another user (uid {strangers.pop()})"
         raise RecordingError(
             facts, "choose a new directory, run as its owner, or make it yours with chown"
         )
     if found.st_mode & stat.S_IWOTH:
         raise RecordingError(
-            f"everybody may write to {directory}",
+            f"every user may write to {directory}",
             f"choose a new directory, or: chmod o-w {directory}",
         )
 

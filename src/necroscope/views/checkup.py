@@ -26,7 +26,7 @@ def render(checkup: Checkup, style: Style) -> str:
     if not checkup.findings:
         lines.append(
             style("well", "green")
-            + ": no core is held, nothing crash-loops, the kernel log tells of no reset or stall"
+            + ": no core is held, nothing crash-loops, and the kernel log has no reset or stall"
         )
     lines += [
         style("not seen", "magenta") + f": {literal(notice, _LINE)}" for notice in checkup.notices

@@ -49,7 +49,7 @@ def incident_to_text(incident: Incident, width: int = 100, *, goes_on: bool = Fa
 
 def _headline(report: Report) -> str:
     if report.from_ns is None or report.to_ns is None:
-        return f"nothing is recorded yet of {_plain(report.node)}"
+        return f"nothing is recorded yet of {_plain(report.node)}: ask again in a few seconds"
     length = format_duration(report.to_ns - report.from_ns)
     what = {0: "no incident", 1: "1 incident"}.get(
         len(report.wrong), f"{len(report.wrong)} incidents"
@@ -122,7 +122,7 @@ def _facts(incident: Incident, width: int) -> Iterator[str]:
 
 def _cause(verdict: Verdict) -> str:
     if verdict.cause == UNKNOWN:
-        return "unknown: nothing that is known explains it, and a guess would cost you time"
+        return "unknown: no known mechanism explains it"
     words = next(word for least, word in _ABOUT if verdict.confidence >= least)
     return f"{verdict.cause}: {_plain(verdict.title)} ({words}, {verdict.confidence:.0%})"
 

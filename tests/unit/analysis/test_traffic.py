@@ -75,7 +75,7 @@ def test_a_watchdog_that_only_its_counter_tells_is_an_incident_with_its_queue() 
     assert incident.core == 1
     [event] = incident.events
     assert (event.kind, event.queue) == ("nic_tx_timeout", 1)
-    assert "the log does not tell it" in event.message
+    assert "the log does not mention it" in event.message
 
 
 def test_a_watchdog_that_the_log_tells_is_told_once() -> None:

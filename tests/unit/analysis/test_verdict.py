@@ -64,7 +64,7 @@ def test_a_general_cause_yields_to_the_one_that_says_it_more_exactly() -> None:
         cause("a", Assessment(1.0, True), frozenset({"b"})), cause("b", Assessment(0.6, True))
     )
     assert verdict.cause == "b"
-    assert other.why_not == "b says it more exactly"
+    assert other.why_not == "b explains it more precisely"
 
 
 def test_a_general_cause_does_not_yield_to_what_is_not_confirmed() -> None:

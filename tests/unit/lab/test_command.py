@@ -14,7 +14,7 @@ def test_the_list_has_every_scenario_with_its_title() -> None:
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(scenarios())
-    assert "One thread that never yields, nailed to one core." in done.stdout
+    assert "One thread that never yields, pinned to one core." in done.stdout
 
 
 def test_the_list_as_json_tells_the_stories() -> None:

@@ -75,7 +75,9 @@ def test_what_could_not_be_seen_is_said() -> None:
 
 
 def test_an_empty_recording_says_so() -> None:
-    assert report_to_text(Report(1, "n", None, None, ())) == "nothing is recorded yet of n"
+    assert report_to_text(Report(1, "n", None, None, ())) == (
+        "nothing is recorded yet of n: ask again in a few seconds"
+    )
 
 
 def test_hostile_names_steer_no_terminal() -> None:

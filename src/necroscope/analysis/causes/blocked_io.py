@@ -1,4 +1,4 @@
-"""Tasks stand in waits for a file server or device that does not answer.
+"""Tasks wait for a file server or device that does not answer.
 
 Signature: idle cores, a load average that rises with each task that touches the mount, I/O pressure
 at a flat level as long as it lasts, tasks in state D; later `task blocked for more than 120
@@ -7,10 +7,10 @@ line alone.
 Confirming signal: the log names a task that is blocked in a wait for I/O (it says so, or its call
 trace leads through a block device or a file system) or an NFS server that does not respond; or
 tasks were found in state D that did not run once between two looks; or, before a second look, I/O
-pressure stays at a level that hardly changes for eight seconds and more, and tasks stand in a wait
-for a file server, or no more blocks are completed than before: nothing moves; the same for a
-program that was timed to sleep so long for a device or file server. Who is seen to run meanwhile
-does not stand.
+pressure stays at a level that hardly changes for eight seconds and more, and tasks wait for a file
+server, or no more blocks are completed than before: nothing moves; the same for a program that was
+timed to sleep that long for a device or file server. A task that is seen to run meanwhile is not
+stuck.
 Source: Netflix, FUSE deadlock (2023); kubernetes #101622, #122491; longhorn #12478;
 Documentation/accounting/psi.rst; net/sunrpc/clnt.c.
 """
@@ -108,7 +108,7 @@ def assess(case: Case) -> Assessment | None:
 
 
 def _stood(case: Case) -> list[TaskWait]:
-    """Programs that slept for a device or a file server for so long, the longest first."""
+    """Programs that slept for a device or a file server for that long, the longest first."""
     found = [
         wait
         for wait in case.waits_for(DEVICE)
@@ -359,7 +359,7 @@ def _summary(case: Case, culprit: Culprit, stood: set[int]) -> str:
 
 CAUSE = Cause(
     slug="blocked-io",
-    title="tasks stand in waits for I/O that does not come",
+    title="tasks wait for I/O that does not complete",
     confirming=(
         "a task blocked in I/O or an NFS server that does not respond in the log; or tasks in state"
         " D that did not run once between two looks; or, before a second look, I/O pressure at a"
@@ -377,7 +377,7 @@ CAUSE = Cause(
             "find the mount: cat /proc/PID/stack of a task in D (fuse_*, nfs_*, rpc_wait_*,"
             " jbd2_*), then its open files"
         ),
-        "FUSE: restart the daemon; echo 1 > /sys/fs/fuse/connections/N/abort frees all who wait",
+        "FUSE: restart the daemon; echo 1 > /sys/fs/fuse/connections/N/abort ends all the waits",
         (
             "NFS: fix the server; soft mounts (soft,timeo=,retrans=) where an error is better than"
             " a wait"
@@ -388,11 +388,11 @@ CAUSE = Cause(
     will_not_help=(
         WillNotHelp("more CPU", "the cores are idle or do other work"),
         WillNotHelp(
-            "SIGKILL of who waits for a device",
+            "SIGKILL for a task that waits for a device",
             "the signal is taken when the wait ends, not before",
         ),
         WillNotHelp(
-            "restarting the node agent", "the new one will touch the same mount and stand as well"
+            "restarting the node agent", "the new one will touch the same mount and hang as well"
         ),
     ),
 )

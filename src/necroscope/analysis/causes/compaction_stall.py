@@ -122,7 +122,7 @@ def _counters(case: Case) -> list[Evidence]:
 
 CAUSE = Cause(
     slug="compaction-stall",
-    title="pages are moved together while a task waits",
+    title="the kernel compacts memory while a task waits",
     confirming=(
         "compaction in a sixth of the core's samples, with compact_* of /proc/vmstat rising; in the"
         " background only if a task waits for it"

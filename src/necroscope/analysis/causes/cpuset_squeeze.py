@@ -22,7 +22,7 @@ from necroscope.analysis.thresholds import Threshold, Thresholds
 LIMITS: Final = Thresholds(
     few=Threshold(0.5, "of the machine's cores: who may use more of them is not squeezed"),
     room=Threshold(0.5, "of the other cores idle: there is room that they may not use"),
-    busy=Threshold(0.5, "of the core's time: an idle core squeezes nobody"),
+    busy=Threshold(0.5, "of the core's time: an idle core squeezes no task"),
     per_s=Threshold(0.5, "waited per second, over all tasks: the core's queue is never empty"),
 )
 

@@ -134,7 +134,7 @@ def _most(case: Case, task: TaskShare | None) -> Origin | None:
 
 CAUSE = Cause(
     slug="dentry-walk",
-    title="remembered names are walked and freed by the million",
+    title="cached names (dentries) are walked and freed by the million",
     confirming=(
         "the walk over dentries in a fifth of the core's samples, with dentries in numbers"
         " (dentry-state)"

@@ -52,7 +52,7 @@ def assess(case: Case) -> Assessment | None:
 
 CAUSE = Cause(
     slug="file-lock-convoy",
-    title="processes stand behind a lock on a file that another has",
+    title="processes queue for a file lock that another process holds",
     confirming=(
         "waits of a second and more in flock(2) or fcntl(2), and the process that had the lock"
     ),

@@ -43,7 +43,7 @@ SIGNATURE: Final = Signature(
 )
 LIMITS: Final = Thresholds(
     in_kernel=Threshold(0.5, "of the core's time: a compiler's short processes are in user mode"),
-    begun=Threshold(0.1, "fork and exec alone: the end of one large process is no churn"),
+    begun=Threshold(0.1, "fork and exec alone: the end of one large process is not churn"),
     new_pids_per_s=Threshold(12.0, "seen in samples, which miss the shortest: many more are made"),
     shortest_s=Threshold(3.0, "in a shorter stretch every process is new"),
 )

@@ -77,7 +77,7 @@ def _most(case: Case, group: Functions) -> TaskShare | None:
 
 CAUSE = Cause(
     slug="fsnotify-storm",
-    title="events of files are made for many watchers",
+    title="file events are generated for many watchers",
     confirming="the making of file events in a quarter of the core's samples",
     would_confirm="watches by process: grep -c inotify /proc/PID/fdinfo/*",
     assess=assess,

@@ -3,7 +3,7 @@
 Signature: a line `NVRM: Xid (PCI:...): N` of the driver, with the program it happened to; jobs that
 use the card die or hang.
 Confirming signal: the line itself; what its number means says whose fault it is. A core that was
-held or memory that ran short meanwhile is told beside it, because a driver that gets no core times
+held or memory that ran short meanwhile is reported too, because a driver that gets no core times
 out by itself (Xid 119, 120).
 Source: NVIDIA, Xid errors (r555); open-gpu-kernel-modules #446, #1111; dcgm-exporter #84.
 """

@@ -69,7 +69,7 @@ def assess(case: Case) -> Assessment | None:
             "the run delay of the napi or ksoftirqd thread of that core (/proc/PID/schedstat) in"
             " the same seconds"
         ),
-        summary=f"{who} {_took(case, culprit)} {held}, and the poll of its packets waited",
+        summary=f"{who} {_took(case, culprit)} {held}, and the network poll on it had to wait",
         culprit=culprit,
         origin=origin_of(culprit),
         fix=_fix(case, culprit),
@@ -156,7 +156,7 @@ CAUSE = Cause(
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "take away the long kernel section: stop the task, or make it ask for less at a time",
+        "remove the long kernel section: stop the task, or make it ask for less at a time",
         (
             "until then keep it and the queue apart: IRQ affinity, IRQBALANCE_BANNED_CPUS, taskset,"
             " receive packet steering"

@@ -26,8 +26,8 @@ from necroscope.analysis.wait_channels import DEVICE, LOCK, WRITEBACK
 LIMITS: Final = Thresholds(
     global_s=Threshold(0.2, "a lock that the whole system takes is held for microseconds"),
     object_s=Threshold(0.5, "a directory or a process's maps may be held for a disk's answer"),
-    crowd_s=Threshold(5.0, "waited in all: so much is a crowd, however short each wait is"),
-    alone_s=Threshold(1.0, "so long one task alone is enough to tell"),
+    crowd_s=Threshold(5.0, "waited in all: this much is a crowd, however short each wait is"),
+    alone_s=Threshold(1.0, "a wait this long is an incident even of one task"),
     behind_disk=Threshold(0.6, "the holder itself waited for a device: the lock is a symptom"),
 )
 
@@ -75,7 +75,7 @@ def _summary(convoy: Convoy) -> str:
 
 CAUSE = Cause(
     slug="kernel-lock-convoy",
-    title="tasks stand behind a sleeping lock of the kernel",
+    title="tasks queue for a sleeping lock of the kernel",
     confirming=("waits for one lock, by two tasks or more or for a second, and who gave it back"),
     would_confirm="the stacks of tasks in state D (echo w > /proc/sysrq-trigger)",
     assess=assess,
@@ -86,7 +86,7 @@ CAUSE = Cause(
     ),
     verify=("no more waits for that lock are recorded (table `waits`)",),
     will_not_help=(
-        WillNotHelp("more cores", "nobody who waits for a sleeping lock uses one"),
+        WillNotHelp("more cores", "tasks that wait for a sleeping lock do not use one"),
         WillNotHelp("a faster disk", "unless the holder itself is seen to wait for it"),
         WillNotHelp("real-time priority for the victims", "the lock is given in order"),
     ),

@@ -1,4 +1,4 @@
-"""The kernel walks state that users have made: so many objects that one call holds a core.
+"""The kernel walks state that users have made: one call goes over all objects and holds a core.
 
 Signature: one section of the kernel (a system call, a work item) has most of a core, named by its
 outermost function below the entries that all share; a population grows, or is very large.
@@ -260,7 +260,7 @@ def _competition(walk: _Walk) -> list[Evidence]:
     if chosen is None or not others:
         return []
     text = (
-        f"{others[0].words} grew alike: to tell which of the two it is, let one of them grow or"
+        f"{others[0].words} grew alike: to find which of the two it is, let one of them grow or"
         " shrink alone, and see whether a turn takes longer"
     )
     return [walk.case.evidence(text, "populations")]
@@ -298,7 +298,7 @@ def _fix(walk: _Walk, maker: str | None) -> tuple[str, ...]:
     words = walk.words
     keeper = f"{maker} keeps" if maker else "the program that makes them keeps"
     return (
-        f"find why {keeper} so many {words}, and let it release what it does not need",
+        f"find why {keeper} this many {words}, and let it release what it does not need",
         f"until then let {who} ask less often, or for less: each turn walks all {words}",
     )
 
@@ -311,7 +311,7 @@ CAUSE = Cause(
         " its functions name a very large one"
     ),
     would_confirm=(
-        "several turns while the number of objects changes: then the recording tells which"
+        "several turns while the number of objects changes: then the recording shows which"
         " population they grow with"
     ),
     assess=assess,

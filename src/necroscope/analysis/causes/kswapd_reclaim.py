@@ -5,8 +5,8 @@ shrink_node, shrink_lruvec, shrink_slab; often without swap; file pages that wer
 again.
 Confirming signal: kswapd has a third of the core's samples, pgscan_kswapd of /proc/vmstat rises
 with it, and it is in vain: pages come back that were just dropped (workingset_refault), few of the
-scanned are freed, or tasks stall for memory besides kswapd itself, which counts as stalled (PSI)
-all the time it runs. Who reads a large file once makes kswapd work too, and loses nothing.
+scanned are freed, or tasks other than kswapd stall for memory. (PSI counts kswapd itself as stalled
+all the time it runs.) A program that reads a large file once makes kswapd work too, without harm.
 Source: coreos/bugs #1424, #1450; okd #1846; bottlerocket #4916 (91.7 % of a core in kswapd0);
 mm/vmscan.c.
 """

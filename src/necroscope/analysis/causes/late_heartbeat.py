@@ -2,8 +2,7 @@
 
 Signature: a thread that slept and ran at the same interval, look after look, misses beats. It waits
 for a core among many others, or for something that is held, or its process was stopped or frozen.
-Whoever listens for the beat (a scheduler, a quorum, a watchdog) takes the node for dead although it
-works.
+The listener (a scheduler, a quorum, a watchdog) takes the node for dead although it works.
 Confirming signal: at least two beats and a second late, and a wait of that thread, or a stop of its
 process, that was most of it. A thread that is late without a wait worked, or ended its rhythm by
 itself: that is not an incident. Where the mechanism that kept it waiting is known, that mechanism
@@ -28,7 +27,7 @@ from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import STOPPED
 
 LIMITS: Final = Thresholds(
-    late_s=Threshold(1.0, "whoever listens for a beat allows for less than a second"),
+    late_s=Threshold(1.0, "a listener allows for less than a second"),
     missed=Threshold(2.0, "beats: one that is late is jitter"),
 )
 _NAMED: Final = 3
@@ -149,7 +148,7 @@ CAUSE = Cause(
     would_confirm="its waits and stops (table `waits`, necroscope diagnose --victim NAME)",
     assess=assess,
     thresholds=LIMITS,
-    fix=("let whoever listens for it wait longer than the longest pause that is usual here",),
+    fix=("let the listener wait longer than the longest pause that is usual here",),
     verify=("no more rows of that thread in table `late_beats`",),
     will_not_help=(
         WillNotHelp("restarting the daemon", "the next one keeps the same rhythm on the same node"),

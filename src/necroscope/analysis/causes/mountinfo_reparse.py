@@ -77,7 +77,7 @@ def _mounter(case: Case) -> TaskShare | None:
 
 CAUSE = Cause(
     slug="mountinfo-reparse",
-    title="the table of mounts is read again at every change",
+    title="the mount table is read again at every change",
     confirming="the writing of mount lines, and their parsing, in a quarter of the core's samples",
     would_confirm=(
         "the lines of /proc/PID/mountinfo of that process, and how often something is mounted"

@@ -20,7 +20,7 @@ from necroscope.analysis.thresholds import Threshold, Thresholds
 
 LIMITS: Final = Thresholds(
     failed_per_s=Threshold(1.0, "failed inserts per second; a few a day are every node's"),
-    failed_s=Threshold(4.0, "for so long: one burst of lookups is over in a second"),
+    failed_s=Threshold(4.0, "for this long: one burst of lookups is over in a second"),
 )
 _NEIGHBOUR: Final = "neighbour_overflow"
 _DROPS: Final = ("conntrack_drops", "conntrack_early_drops")
@@ -80,7 +80,7 @@ CAUSE = Cause(
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "full: raise net.netfilter.nf_conntrack_max, shorten its timeouts, find who opens so many",
+        "full: raise net.netfilter.nf_conntrack_max, shorten its timeouts, find the opener",
         "neighbours: raise net.ipv4.neigh.default.gc_thresh1 to gc_thresh3",
         (
             "raced lookups: `options single-request-reopen` in resolv.conf, or a resolver on the"

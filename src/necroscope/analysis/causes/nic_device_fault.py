@@ -50,7 +50,7 @@ _DEVICE_COUNTERS: Final = (
 _FAULTS: Final = frozenset({CounterKind.FAULT})
 _STARVED: Final = frozenset({CounterKind.STARVED})
 LIMITS: Final = Thresholds(
-    recorded=Threshold(0.8, "of the time before the line, to say that a core was well in it"),
+    recorded=Threshold(0.8, "of the time before the line, to say that a core was not held in it"),
     in_kernel=Threshold(0.7, "of the core's time: with more, its poll may have had no turn"),
     stall_s=Threshold(
         STALL_NS / NS_PER_S, "a softirq that stalled says that the core was not well"

@@ -3,8 +3,8 @@
 Signature: ordinary tasks of one container or unit are runnable and wait, again and again, for tens
 or hundreds of milliseconds; the core is full with another's work of the same class, which has far
 more of it than the waiters.
-Confirming signal: waits for the core recorded for one cgroup, a fifth of a second and more at
-their longest and a second in all, while samples show another cgroup on that core for most of the
+Confirming signal: the tasks of one cgroup waited for the core: a fifth of a second or more at the
+longest, and a second in all. Meanwhile samples show another cgroup on that core for most of the
 time, and the waiters themselves hardly at all. Within one cgroup it is its own crowd; behind a
 real-time task it is that task.
 Source: Netflix, noisy neighbour detection with eBPF (2024);

@@ -4,8 +4,8 @@ Signature: a core in system mode below the page fault handler in one process, of
 threads (waits for the lock of the address space, rwsem_down_*); minor faults of the machine up by
 tens of thousands per second, none of them from disk.
 Confirming signal: faults have a third of what runs on a core that is mostly in the kernel, in one
-process, and pgfault of /proc/vmstat rises with it, to twice as many or on a large machine by what
-one core's storm adds; but the memory in use does not grow faster than before: a program that loads
+process. pgfault of /proc/vmstat rises with it: to twice as many, or on a large machine by what one
+core's storm adds. But the memory in use does not grow faster than before: a program that loads
 its data faults as well. Faults below fork, exec, reclaim or compaction are those causes' own.
 Source: OpenSearch #20933; golang #33092; bun #27490; mm/memory.c.
 """

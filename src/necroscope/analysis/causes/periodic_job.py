@@ -163,7 +163,7 @@ def _rates(case: Case, comm: str, bursts: list[Episode]) -> tuple[list[float], f
 
 CAUSE = Cause(
     slug="periodic-job",
-    title="the same job at a steady beat",
+    title="the same job at a regular interval",
     confirming=(
         "four bursts exactly on the beat, of one program, which hardly runs in between, and"
         " something that waits for it"

@@ -81,7 +81,7 @@ def _meetings(case: Case, waited: float, elsewhere: float) -> list[Evidence]:
 
 CAUSE = Cause(
     slug="rstat-flush-contention",
-    title="readers of cgroup statistics meet at one lock",
+    title="readers of cgroup statistics contend for one lock",
     confirming=(
         "the flush of cgroup statistics in a quarter of a core's samples, with waits for its lock"
         " or several readers"

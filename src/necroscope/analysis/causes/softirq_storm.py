@@ -104,8 +104,7 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
     others = _most_elsewhere(case)
     if others is not None and others >= case.limits.as_many * own_per_s:
         text = (
-            f"another core took {others:,.0f} packets/s meanwhile: it is not one queue alone that"
-            " has so many"
+            f"another core took {others:,.0f} packets/s meanwhile: not only one queue has this many"
         )
         return [case.evidence(text, "softnet")], 0.2
     return [], 0.0
@@ -147,7 +146,7 @@ CAUSE = Cause(
             "spread the packets: more queues (ethtool -L), receive side scaling over all of them,"
             " receive packet steering"
         ),
-        "fewer interrupts a packet: adaptive coalescing (ethtool -C DEVICE adaptive-rx on), GRO",
+        "fewer interrupts per packet: adaptive coalescing (ethtool -C DEVICE adaptive-rx on), GRO",
         "find the sender, and whether it must send this much (broadcasts, retries, health checks)",
     ),
     verify=(

@@ -1,7 +1,7 @@
 """A program stands at a full pipe or socket, because the process that should read is held up.
 
-Signature: a program asleep in write(2) or send(2) to a pipe or UNIX socket for seconds; whoever
-has the other end open is stopped, frozen, without a core, or waits for something itself.
+Signature: a program asleep in write(2) or send(2) to a pipe or UNIX socket for seconds; the
+process at the other end is stopped, frozen, without a core, or waits for something itself.
 Confirming signal: such a wait of two seconds and more, the process that has the other end, and that
 one's own wait or stop for most of that time. A reader that works or sleeps by its own will is slow,
 and the pipe does what it is for: that is not an incident.
@@ -22,7 +22,7 @@ from necroscope.analysis.wait_channels import ORDINARY_SLEEP, UNANSWERED, UNREAD
 
 LIMITS: Final = Thresholds(
     longest_s=Threshold(2.0, "less is a reader that has much to do"),
-    held_up=Threshold(0.5, "of the wait: so long the reader itself was held up"),
+    held_up=Threshold(0.5, "of the wait: that long the reader itself was held up"),
 )
 
 

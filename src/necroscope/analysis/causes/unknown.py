@@ -196,6 +196,6 @@ CAUSE = Cause(
     title="no known mechanism",
     confirming="none: a cause is never guessed",
     assess=assess,
-    fix=("keep the recorder running: what comes again, and what was quiet before it, tells more",),
+    fix=("keep the recorder running: the next occurrence, and the time before it, will show more",),
     verify=("the episode does not come again",),
 )

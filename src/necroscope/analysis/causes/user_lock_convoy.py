@@ -24,7 +24,9 @@ from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import FUTEX, STOPPED, UNANSWERED
 
 LIMITS: Final = Thresholds(
-    least_s=Threshold(0.3, "programs hold locks for milliseconds; so long others notice"),
+    least_s=Threshold(
+        0.3, "programs hold locks for milliseconds; other threads notice one this long"
+    ),
     total_s=Threshold(1.0, "waited in all: less is a moment of one thread"),
     elsewhere=Threshold(0.4, "the holder waited for something outside the program meanwhile"),
 )
@@ -78,7 +80,7 @@ def _look_inside(pid: int) -> str:
 
 CAUSE = Cause(
     slug="user-lock-convoy",
-    title="threads of a program stand behind a lock of their own",
+    title="threads of one program queue for a lock of that program",
     confirming=(
         "waits of two threads and more in futex(2) for one lock that is held, a second and more in"
         " all, and the thread that gave it back"
@@ -93,6 +95,6 @@ CAUSE = Cause(
     verify=("no more waits of kind `futex` of that program are recorded (table `waits`)",),
     will_not_help=(
         WillNotHelp("kernel tuning", "the kernel only puts the threads to sleep"),
-        WillNotHelp("more threads or cores", "they stand in the same line"),
+        WillNotHelp("more threads or cores", "they wait in the same queue"),
     ),
 )

@@ -19,7 +19,7 @@ LIMITS: Final = Thresholds(
     least=Threshold(0.1, "half of what confirms: hosts take a few per cent all day"),
     confirmed=Threshold(0.2, "a fifth of a core: work takes a quarter longer than its CPU time"),
     times_usual=Threshold(
-        3.0, "a burstable instance that is always short of credits is no incident"
+        3.0, "a burstable instance that is always short of credits is not an incident"
     ),
 )
 

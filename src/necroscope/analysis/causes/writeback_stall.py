@@ -119,6 +119,6 @@ CAUSE = Cause(
     verify=("fsync and sync of the victim take milliseconds again (table `waits`)",),
     will_not_help=(
         WillNotHelp("more memory", "more dirty pages then wait for the same disk"),
-        WillNotHelp("more cores", "nobody here waits for one"),
+        WillNotHelp("more cores", "no task here waits for one"),
     ),
 )

@@ -4,7 +4,7 @@ Signature: one core 100 % in system mode for a tenth of a second to many seconds
 what reads statistics or reclaims: kubelet, cadvisor, an agent. Its stacks are in a walk over all
 memory cgroups; far more of them are dead than alive.
 Confirming signal: the walk in the samples of that core, and a thousand dead memory cgroups or more,
-more of them dead than alive. A count alone is no cause: with 69,000 of them a read of root
+more of them dead than alive. A count alone is not a cause: with 69,000 of them a read of root
 memory.stat takes 0.1 ms on kernel 6.18, while memory.force_empty holds a core for 17 s.
 Source: Pinterest 2026; GitHub 2019, "Debugging network stalls on Kubernetes"; cadvisor #1774;
 commit dd8657b6c1cb (v5.8).
@@ -185,8 +185,8 @@ CAUSE = Cause(
     thresholds=LIMITS,
     fix=(
         (
-            "purge the dead without a reboot, by what pins them: necroscope treat purge (shows it;"
-            " --yes does it)"
+            "purge the dead cgroups without a reboot, by what pins them: necroscope treat purge"
+            " (shows it; --yes does it)"
         ),
         (
             "where that cannot be: sync; echo 1 > /proc/sys/vm/drop_caches, on a core without"

@@ -62,7 +62,7 @@ def _by_status(number: int, code: int, words: str) -> End:
     if number == signal.SIGKILL:
         return End(KILLED, "it was killed by SIGKILL, and not by the kernel for memory")
     if number in _STOPPING:
-        return End(STOPPED, f"it was told to end by {signal.Signals(number).name}")
+        return End(STOPPED, f"it was asked to end by {signal.Signals(number).name}")
     if words:
         return End(PROGRAM, words)
     if number:

@@ -13,7 +13,7 @@ _BLAMES: Final = {
     PROGRAM: "not the machine: the program raised this",
     KILLED: "not the machine: killed from outside",
     PREEMPTED: "not the machine: the scheduler ended it",
-    STOPPED: "not the machine: told to end from outside, as a scheduler or a person does",
+    STOPPED: "not the machine: it was asked to end from outside, as a scheduler or a person does",
     MACHINE: "the machine",
     LOST_NODE: "a node went silent",
     UNKNOWN: "not known",

@@ -36,7 +36,7 @@ _OF_ITS_OWN: Final = 0.01
 class DoseRelation(StrEnum):
     FIRST = "first"
     EXPLAINED = "explained by the first"
-    INSEPARABLE = "cannot be told from the first"
+    INSEPARABLE = "cannot be separated from the first"
     OF_ITS_OWN = "of its own"
 
 

@@ -66,7 +66,7 @@ def read_changes(questions: LakeQuestions, state: FactState, span: Span) -> Chan
     )
     if not rows:
         raise UsageError(
-            f"no node has told a fact {state.kind}:{state.name}",
+            f"no node has pushed a fact {state.kind}:{state.name}",
             "see names of facts with: necroscope fleet diff A B --all",
         )
     told: dict[NodeKey, list[tuple[int, str | None]]] = defaultdict(list)

@@ -108,7 +108,9 @@ def standing(leader: Leader, first: Leader) -> str:
         if leader.relation is Relation.UNNAMED:
             apart = f"on {differ} nodes only" if differ else "on no node"
             return f"{name} differs from {beside} {apart}, but no verdict names it"
-        return f"{name} cannot be told from {beside}: they differ on {differ} nodes only; {cells}"
+        return (
+            f"{name} cannot be separated from {beside}: they differ on {differ} nodes only; {cells}"
+        )
     return f"{name} says something of its own: {cells}"
 
 

@@ -107,7 +107,7 @@ class RecordStream:
         """Type of the next record, which is then whole in memory; None at the end."""
         if not self._fill(_HEADER_BYTES):
             if self._rest:
-                self._stop(f"{len(self._rest)} bytes are no record")
+                self._stop(f"{len(self._rest)} bytes are not a record")
             return None
         kind, _, size = HEADER.unpack_from(self._rest)
         if size < _HEADER_BYTES or (size % 8 and kind not in UNALIGNED):
@@ -182,12 +182,12 @@ class RecordStream:
             if not piece:
                 break
             if len(rest) >= _RECORD_BYTES:
-                self._stop("unpacked bytes are no records")
+                self._stop("unpacked bytes are not records")
                 break
         if rest:
             self.fault = (
                 self.fault
-                or f"cut at byte {self.position}: {len(rest)} unpacked bytes are no record"
+                or f"cut at byte {self.position}: {len(rest)} unpacked bytes are not a record"
             )
 
     def next_payload(self) -> bytes:

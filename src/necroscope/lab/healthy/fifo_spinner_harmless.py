@@ -1,4 +1,4 @@
-"""A real-time thread that never sleeps, and nobody minds.
+"""A real-time thread that never sleeps, and no other task needs its core.
 
 What it does: a process of the scheduling class FIFO runs without ever waiting on one core. No
 device is polled by a thread there: packets are taken by softirqs when an interrupt returns, which

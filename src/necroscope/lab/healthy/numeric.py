@@ -1,4 +1,4 @@
-"""Numbers, and nothing else.
+"""A numeric program, and nothing else.
 
 What it does: one process a core multiplies and adds matrices of floating-point numbers in pure
 Python: allocation, cache misses, no system calls worth the name.

@@ -1,4 +1,4 @@
-"""A worker on a core of its own, and nobody behind it.
+"""A worker on a core of its own, and no task waits behind it.
 
 What it does: an ordinary thread that never waits is pinned to one core. Nothing else is pinned
 there, and who wakes up there finds room on another core.
@@ -45,7 +45,7 @@ class PinnedWorker(Scenario):
         truth = busy_and_well(stage, measured, least_busy=0.9)
         waited = waited_share(measured)
         truth.impact["waited_share"] = reached(
-            "share of time in which somebody waited for a core", waited, at_most=0.2
+            "share of time in which a task waited for a core", waited, at_most=0.2
         )
         return truth
 

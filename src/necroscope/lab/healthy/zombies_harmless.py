@@ -1,4 +1,4 @@
-"""The same tens of thousands of dead memory cgroups, and nobody walks them.
+"""The same tens of thousands of dead memory cgroups, and no process walks them.
 
 What it does: the crash loop and the leak of `zombie-memcg-walk`, zombie for zombie. The agent is
 there as well, but all it does is read the memory statistics every second or so, as kubelet does. On

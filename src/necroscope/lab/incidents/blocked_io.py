@@ -1,5 +1,5 @@
-"""The file server behind a mount stops answering, and everyone who reads from it stands still while
-the cores are idle.
+"""The file server behind a mount stops answering, and every task that reads from it hangs while the
+cores are idle.
 
 What it does: data loaders read their shards from a network file system whose client is a user-space
 daemon (FUSE). The daemon stops answering reads: it has lost its server, or waits for itself. Each

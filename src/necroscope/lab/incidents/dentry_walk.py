@@ -1,4 +1,4 @@
-"""Millions of names that do not exist, remembered by the kernel until someone removes the directory
+"""Millions of names that do not exist, cached by the kernel until the directory is removed
 they were looked up in.
 
 What it does: a prober asks for files that are not there, a new name each time, in its cache

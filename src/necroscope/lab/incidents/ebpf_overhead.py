@@ -1,4 +1,4 @@
-"""A tracing agent's BPF program, for which everybody else pays.
+"""A tracing agent's BPF program, which slows down every other process.
 
 What it does: a security or observability agent hangs a program on the entry of every system call of
 the machine. The program looks up a list of rules in a hash map, one by one, each time. The agent

@@ -1,4 +1,4 @@
-"""Jobs stand behind a lock on a file whose holder sleeps inside.
+"""Jobs queue for a file lock while its holder sleeps.
 
 What it does: one process takes a lock on a file with flock(2) and keeps it for seconds while it
 sleeps, as a job does that waits for a server inside the section. Other jobs want the same lock and

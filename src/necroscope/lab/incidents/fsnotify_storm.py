@@ -1,4 +1,4 @@
-"""A log directory that everybody watches, and one writer who pays for all of them.
+"""A log directory with many watchers, and one writer that pays for all of them.
 
 What it does: dozens of watchers (log shippers, reloaders, editors' servers) each have an inotify
 instance on the same directory. A process appends to a file in it with many small writes. At each

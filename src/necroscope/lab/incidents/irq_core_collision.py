@@ -1,4 +1,4 @@
-"""A system call that holds for seconds the core on which a device is polled.
+"""A system call holds, for seconds, the core on which a device is polled.
 
 What it does: a network device is polled by a kernel thread bound to one core (threaded NAPI). An
 agent on the same core reads /proc/timer_list every few seconds, as a debugging aid that was never

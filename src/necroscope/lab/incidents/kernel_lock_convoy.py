@@ -1,4 +1,4 @@
-"""Job runners move processes between cgroups all at once, and everyone who touches a cgroup waits.
+"""Job runners move processes between cgroups all at once, and all who touch a cgroup wait.
 
 What it does: two hundred processes of a job runner move themselves from one cgroup to another and
 back, by writing to cgroup.procs as a shell does. Each opens the file, which takes the lock of its

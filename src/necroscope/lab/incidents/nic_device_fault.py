@@ -1,4 +1,4 @@
-"""A network device is reset, and no core is to blame.
+"""A network device is reset, and no core was held.
 
 What it does: the driver's lines of a reset, in the words of one of its versions, appear while every
 core runs as usual and every packet of the probe arrives in time: completions that the device never

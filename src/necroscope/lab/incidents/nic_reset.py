@@ -1,4 +1,4 @@
-"""A driver resets its network device because its poll did not run, and the device was not to blame.
+"""A driver resets its network device because its poll did not run; the device is fine.
 
 What it does: an agent's read of /proc/timer_list holds a core in the kernel for seconds, as in
 `irq-core-collision` but longer. The thread that polls the network device on that core is runnable

@@ -1,4 +1,4 @@
-"""Everybody looks at one directory while someone holds its lock.
+"""Many tasks look at one directory while another holds its lock.
 
 What it does: a shared directory has hundreds of thousands of names in the kernel's cache. A
 configuration watcher puts its watch on it and takes it off again, over and over; each time the
@@ -65,7 +65,7 @@ class PathLookupContention(Scenario):
 
     def prepare(self, stage: Stage) -> None:
         if stage.core in stage.other_cores:
-            raise CannotProvoke("on one core nobody waits while another holds the lock")
+            raise CannotProvoke("on one core no task waits while another holds the lock")
         self.directory = stage.scratch / stage.invent("app")
         self.directory.mkdir()
         count = stage.random.randrange(150_000, 300_000)

@@ -1,5 +1,5 @@
-"""Many agents read the memory statistics of a node with thousands of busy cgroups, and meet at one
-lock.
+"""Many agents read the memory statistics of a node with thousands of busy cgroups, and contend for
+one lock.
 
 What it does: thousands of memory cgroups share one file's pages, as containers share an image;
 mapping and unmapping them changes the statistics of all of them. Readers on every core ask for

@@ -1,4 +1,4 @@
-"""One file with thousands of record locks, and everybody asks for its state at once.
+"""One file with thousands of record locks, and many tasks ask for its state at once.
 
 What it does: a database-like process keeps thousands of byte-range locks in one file. Workers on
 several cores ask again and again whether a range is free. The kernel keeps a file's locks in one
@@ -57,7 +57,7 @@ class SpinlockContention(Scenario):
 
     def prepare(self, stage: Stage) -> None:
         if stage.core in stage.other_cores:
-            raise CannotProvoke("on one core nobody waits while another holds the lock")
+            raise CannotProvoke("on one core no task waits while another holds the lock")
         self.path = stage.scratch / f"{stage.invent('app')}.db"
         self.path.touch()
         self.count = stage.random.randrange(4_000, 10_000)

@@ -1,4 +1,4 @@
-"""The holder of a lock is stopped, and all who want the lock stand until it goes on.
+"""The holder of a lock is stopped, and every task that wants the lock waits until it continues.
 
 What it does: jobs share a lock on a file and take it in turn. One of them gets SIGSTOP, as by a
 debugger, a `kill -STOP` or a shell's Ctrl-Z, while it has the lock. It is not given back, so no

@@ -64,7 +64,7 @@ class TlbShootdown(Scenario):
     def provoke(self, stage: Stage) -> None:
         self.others = [core for core in stage.other_cores if core != stage.core][:8]
         if not self.others:
-            raise CannotProvoke("a machine of one core has nobody to send the interrupt to")
+            raise CannotProvoke("a machine of one core has no other core to interrupt")
         self.process = stage.start(
             flip, stage.core, self.others, stage.random.randrange(1, 24), nice=-10
         )

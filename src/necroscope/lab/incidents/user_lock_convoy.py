@@ -1,4 +1,4 @@
-"""Threads of a server stand behind a lock that one of them holds for half a second and more.
+"""Threads of a server wait for a lock that one of them holds for half a second and more.
 
 What it does: a program has one mutex for its state. Its workers take it for microseconds, many
 times a second; now and then one thread takes it and keeps it while it sleeps, as a program does

@@ -1,4 +1,4 @@
-"""One thread that never yields, nailed to one core.
+"""One thread that never yields, pinned to one core.
 
 What it does: a service is pinned to a core, of which it needs a fourth. Then a single thread loops
 in user space on the same core, ahead of it by its nice value, and is pinned there too. No system

@@ -45,7 +45,7 @@ def restart_event(
     """A container of Kubernetes whose log has a higher number than the last time."""
     count = after.restarts - before.restarts
     message = (
-        f"container {after.name} of pod {after.namespace}/{after.pod} started anew, restart"
+        f"container {after.name} of pod {after.namespace}/{after.pod} started again, restart"
         f" {after.restarts}"
     )
     fields = {

@@ -159,6 +159,6 @@ class KernelLog(Source):
             reading.rows["log"] = log
         if unlogged:
             times = [line.time_ns for line in unlogged]
-            cause = f"more than {LINES_A_SECOND} kernel log lines a second"
+            cause = f"more than {LINES_A_SECOND} kernel log lines per second"
             reading.gaps.append(Gap("log", min(times), max(times), cause, lost=len(unlogged)))
         return reading

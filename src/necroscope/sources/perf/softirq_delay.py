@@ -38,7 +38,7 @@ from necroscope.sources.perf.tracefs import read_tracepoints
 _RAISE: Final = "softirq_raise"
 _ENTRY: Final = "softirq_entry"
 _REST: Final = (
-    "so many softirqs that timing them all would take over 1 % of a core, and none waited long: not"
+    "too many softirqs: timing them all would take over 1 % of a core, and none waited long: not"
     " measured"
 )
 _VECTOR_BYTES: Final = 8 * VECTOR_WORDS

@@ -34,7 +34,7 @@ _LONG_NS: Final = 100 * NS_PER_MS
 # Times what a look at all tasks takes: from one to the next, so that they take 1 % of a core.
 _SCANS_APART: Final = 100
 _REST: Final = (
-    "so many switches that timing them all would take over 1 % of a core, and none waited long:"
+    "too many switches: timing them all would take over 1 % of a core, and none waited long:"
     " waits that end between two ticks are not seen"
 )
 _BOUND: Final = (

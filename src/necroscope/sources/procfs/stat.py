@@ -145,7 +145,7 @@ class Cores(Source):
                             "cores",
                             last.time_ns,
                             now.time_ns,
-                            f"the counters of cpu {cpu} started anew",
+                            f"the counters of cpu {cpu} started again",
                             cpu,
                         )
                     )

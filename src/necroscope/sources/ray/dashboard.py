@@ -52,7 +52,7 @@ def _dead_node(node: Any) -> RayEvent:
     fields = {"node": clean(str(node["node_id"])), "address": clean(str(node.get("node_ip", "")))}
     message = (
         f"node {fields['node']} at {fields['address']} is dead:"
-        f" {node.get('state_message') or 'no reason told'}"
+        f" {node.get('state_message') or 'no reason given'}"
     )
     return RayEvent(
         int(node["end_time_ms"]) * NS_PER_MS or None,

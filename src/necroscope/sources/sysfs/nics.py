@@ -182,7 +182,9 @@ class Nics(Source):
                 []
                 if not was_owed
                 else [
-                    self._gap(now, "ethtool did not answer: somebody holds the kernel's rtnl lock")
+                    self._gap(
+                        now, "ethtool did not answer: another task holds the kernel's rtnl lock"
+                    )
                 ]
             )
         gaps = []

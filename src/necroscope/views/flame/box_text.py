@@ -60,7 +60,9 @@ def _samples(side: Side, per: PerWhat) -> list[str]:
 
 
 def _differences(boxes: Boxes, baseline: Side, per: PerWhat) -> list[str]:
-    unit, factor = ("samples a second", 1) if per is PerWhat.SECOND else ("percentage points", 100)
+    unit, factor = (
+        ("samples per second", 1) if per is PerWhat.SECOND else ("percentage points", 100)
+    )
     differences = ((boxes.window.share - baseline.share) * factor).tolist()
     words = [WORDS[change] for change in BoxChange]
     return [

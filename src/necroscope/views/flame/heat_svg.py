@@ -184,7 +184,7 @@ def _columns(heat: HeatMap, layout: HeatLayout) -> Iterator[str]:
 
 def _scale(heat: HeatMap, y: int) -> Iterator[str]:
     ramp = colours().tolist()
-    yield f'<text x="{_LEFT}" y="{y + 10}">samples a cell: 0</text>'
+    yield f'<text x="{_LEFT}" y="{y + 10}">samples per cell: 0</text>'
     for level, colour in enumerate(ramp):
         yield (
             f'<rect x="{_LEFT + 124 + 12 * level}" y="{y}" width="12" height="12"'

@@ -20,7 +20,7 @@ def job_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
     lines += paragraph(answer["answer"], width, "  ")
     if not answer["is_order_known"]:
         lines += paragraph(
-            "who was first is not certain: the times are closer than clocks and ticks can tell",
+            "which was first is uncertain: the times are closer than clocks and ticks can separate",
             width,
             "  ",
         )

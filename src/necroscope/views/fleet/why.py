@@ -58,7 +58,7 @@ def _leaders(answer: Json, width: int) -> Iterator[str]:
     yield from items("how much it takes", [each["words"] for each in answer["doses"]], width)
     same = [each["text"] for each in leaders[0]["facts"][1:] + leaders[0]["places"]]
     yield from items("the same nodes also have: one difference, seen in several facts", same, width)
-    yield from items("beside it", [each["words"] for each in shown[1:]], width)
+    yield from items("other differences", [each["words"] for each in shown[1:]], width)
     yield from _deciding(leaders, width)
 
 
@@ -133,7 +133,7 @@ def _deciding(leaders: list[Json], width: int) -> Iterator[str]:
 
 
 def _rest(answer: Json, width: int) -> Iterator[str]:
-    yield from items("the experiment that would tell", answer["experiments"], width)
+    yield from items("the experiment that would decide", answer["experiments"], width)
     yield from items("left out", [*left_out(answer), *answer["notes"]], width)
     if answer["leaders"]:
         yield ""

@@ -105,7 +105,7 @@ def _stalls(table: str, rows: pa.Table) -> Iterator[_Series]:
         times, elapsed_ns = of_it.column("time").to_numpy(), _floats(of_it, "elapsed_ns")
         for name in _STALLS:
             part = name.removesuffix("_ns")
-            meaning = f"of the time {part} work stalled for want of {resource}"
+            meaning = f"of the time {part} work stalled because {resource} was short"
             shares = _floats(of_it, name) / np.maximum(elapsed_ns, 1.0)
             if np.isfinite(shares).any():
                 yield _Series(f"{table}.{resource}.{part}", meaning, "share", times, shares)

@@ -47,7 +47,7 @@ def test_the_mechanism_behind_it_is_named_where_it_is_known() -> None:
     node = held("ksys_read, memcg_stat_show, mem_cgroup_iter").zombies(9, 70_000)
     (incident,) = diagnose(node.delay(16, 1, 4.0, "net_rx").delay(16, 1, 4.0, "timer")).incidents
     assert incident.verdict.cause == "zombie-memcg-walk"
-    assert "zombie-memcg-walk says it more exactly" in [
+    assert "zombie-memcg-walk explains it more precisely" in [
         other.why_not for other in incident.alternatives
     ]
 

@@ -26,7 +26,7 @@ def test_a_lock_that_another_cause_knows_is_left_to_it() -> None:
     )
     for incident in diagnose(drawn_node(picture)).incidents:
         assert incident.verdict.cause == "path-lookup-contention"
-        assert "path-lookup-contention says it more exactly" in [
+        assert "path-lookup-contention explains it more precisely" in [
             other.why_not for other in incident.alternatives
         ]
 

@@ -112,7 +112,7 @@ def test_any_change_of_a_fact_can_be_asked_about_and_jobs_alone(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("unit_file:no.service=x", "no node has told a fact"),
+        ("unit_file:no.service=x", "no node has pushed a fact"),
         (f"unit_file:{UNIT}=masked", "on no node"),
         ("=x", "names no fact"),
     ],

@@ -120,7 +120,7 @@ def test_a_driver_that_does_not_answer_until_the_next_read_is_a_gap_and_sysfs_is
     assert reading.gaps == []
     assert len(reading.rows["nics"]) == 1 + 7
     (gap,) = source.read(at_second(5)).gaps
-    assert gap.cause == "ethtool did not answer: somebody holds the kernel's rtnl lock"
+    assert gap.cause == "ethtool did not answer: another task holds the kernel's rtnl lock"
     assert (gap.from_ns, gap.to_ns) == (at_second(0).time_ns, at_second(5).time_ns)
     source.close()
 

@@ -62,7 +62,7 @@ def test_why_that_cannot_separate_tells_the_experiment(tmp_path: Path) -> None:
     lonely.write()
     text = " ".join(why_to_text(told(lonely, "why", event="nic_reset")).split())
     assert "cannot separate" in text
-    assert "the experiment that would tell" in text
+    assert "the experiment that would decide" in text
 
 
 def test_the_others_tell_what_they_hold(drawn: DrawnLake) -> None:

@@ -75,8 +75,8 @@ export function relationText(leader: Leader): string {
         : "only a proxy: among nodes alike in the first difference it adds nothing";
     case "inseparable":
       return count
-        ? `cannot be told from the first: the two differ on ${count} ${count === 1 ? "node" : "nodes"} only`
-        : "cannot be told from the first: no node has one without the other";
+        ? `cannot be separated from the first: the two differ on ${count} ${count === 1 ? "node" : "nodes"} only`
+        : "cannot be separated from the first: no node has one without the other";
     default:
       return "matters beside the first: among nodes alike in the first it still goes with the failures";
   }

@@ -97,7 +97,7 @@ function AlsoCalled({ leader, shown }: { leader: Leader; shown: string }) {
 
 function Experiments({ texts }: { texts: string[] }) {
   return (
-    <section class="experiments" aria-label="the experiment that would tell">
+    <section class="experiments" aria-label="the experiment that would decide">
       <h3>The experiment that would tell</h3>
       <ol>
         {texts.map((text) => (
