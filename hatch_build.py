@@ -1,4 +1,4 @@
-"""Builds what the package holds beside its Python: the page of the time machine, the native library
+"""Builds what the package holds apart from Python: the page of the time machine, the native library
 of the profile, and the bill of materials.
 
 For a wheel it is a build hook; for the working tree scripts/setup runs `python hatch_build.py page
@@ -170,11 +170,11 @@ def build_page(root: Path, *, with_tests: bool = False) -> None:
             [*program, *words], cwd=root / "web", env=environment, check=False, **piped
         )
         if done.returncode:
-            told = (
+            facts = (
                 f"error: npm {' '.join(words)} failed in web/\nhint: it needs a package registry"
                 " for npm"
             )
-            raise SystemExit(f"{done.stdout}\n{told}")
+            raise SystemExit(f"{done.stdout}\n{facts}")
 
 
 def _has_page(root: Path) -> bool:

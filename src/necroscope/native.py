@@ -1,4 +1,4 @@
-"""The native library beside `profile`: loaded once, and refused with a way out where it is missing
+"""The native library next to `profile`: loaded once, and refused with a way out where it is missing
 or of another version.
 """
 

@@ -10,7 +10,7 @@ from necroscope.analysis.report import Culprit
 from necroscope.analysis.stacks import INTERRUPT, Stacks, TaskShare
 from necroscope.model.container_paths import parse_container, parse_unit
 
-# Less than this of the samples is nobody in particular.
+# A smaller share of the samples names no culprit.
 _LEAST_SHARE: Final = 0.1
 
 

@@ -1,9 +1,9 @@
 """Episodes in how cores spend their time: held in a kernel mode, held by user code beside idle
 cores, time in no mode.
 
-Shares are of elapsed time. What is much is judged beside the machine's own usual: the median of the
+Shares are of elapsed time. What is much is judged by the machine's own usual: the median of the
 core over the stretch, or of all cores if that is lower, so that a core that was held all the time
-is still seen beside its neighbours. In a short recording the incident itself may be most of it:
+still stands out from its neighbours. In a short recording the incident itself may be most of it:
 there the lower quarter stands for the usual. Nine tenths of a core in the kernel for seconds are an
 episode whatever is usual.
 """
@@ -83,7 +83,7 @@ def _core_episode(
 
 
 def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
-    """One core full of user code beside cores with nothing to do: one thread, or one that may run
+    """One core full of user code while others have nothing to do: one thread, or one that may run
     nowhere else.
     """
     user = cores.shares["user"]

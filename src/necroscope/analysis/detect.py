@@ -47,7 +47,7 @@ def busiest_core(node: Node, span: Span, core: int | None = None) -> tuple[int |
         own = rows.of_core(int(cpu))
         elapsed_ns = own.total("elapsed_ns") or 1.0
         for mode in ("system", "softirq", "irq", "steal", "user"):
-            # A core busy in user mode is what most nodes have; one busy in the kernel tells more.
+            # A core busy in user mode is what most nodes have; one busy in the kernel says more.
             share = (own.total(*MODES[mode]) or 0.0) / elapsed_ns * (0.5 if mode == "user" else 1.0)
             best = max(best, (share, int(cpu), mode)) if best else (share, int(cpu), mode)
     return (best[1], best[2]) if best and best[0] >= _LEAST_SHARE else (core, None)

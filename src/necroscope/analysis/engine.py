@@ -42,8 +42,8 @@ Wanted = Callable[[IncidentCandidate], bool]
 _MOST_WEAK: Final = 40
 _MOST_STRONG: Final = 120
 _AROUND_NS: Final = 5 * NS_PER_S
-# Of what lies at or near a moment that was asked about, so much is judged; and so many other cores
-# are named.
+# How many incidents near a moment that was asked about are judged, and how many other cores are
+# named.
 _MOST_ASKED: Final = 8
 _MOST_ALSO: Final = 8
 
@@ -239,7 +239,7 @@ def _select(clusters: Sequence[Cluster], notes: list[str]) -> list[Cluster]:
 
 
 def concerns(incident: Incident, core: int) -> bool:
-    """Of an incident of several cores one is told first; it is the others' as well."""
+    """An incident of several cores names one of them first; it is the others' as well."""
     return incident.core in (core, None) or any(
         episode.core == core for episode in incident.episodes
     )

@@ -116,7 +116,7 @@ class Episode:
 
     @property
     def weight(self) -> float:
-        """How much it matters beside others: its length times its level, much less if it is
+        """How much it matters compared with others: its length times its level, much less if it is
         weak.
         """
         return self.seconds * min(self.level, 1.0) * (1.0 if self.is_strong else 0.2)
@@ -175,7 +175,7 @@ def key_of(episode: Episode) -> tuple[EpisodeKind, int | None, str | None, str |
 
 
 def _as_one(first: Episode, second: Episode) -> Episode:
-    """The figures of both; time that both tell of counts once."""
+    """The figures of both; time that both cover counts once."""
     worst = max(first, second, key=lambda found: (found.is_strong, found.level))
     twice_ns = max(0, min(first.to_ns, second.to_ns) - second.from_ns)
     new = 1.0 - twice_ns / (second.to_ns - second.from_ns) if second.to_ns > second.from_ns else 1.0

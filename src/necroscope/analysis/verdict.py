@@ -19,7 +19,7 @@ NAMED: Final = 0.5
 # named.
 _CONFIRMED: Final = 0.95
 _UNCONFIRMED: Final = 0.45
-# From this share of the incident on a mechanism explains it; what a core does besides is always
+# From this share of the incident on a mechanism explains it; what else a core does is always
 # some.
 _EXPLAINS_ALL: Final = 0.6
 # Two causes that explain the same incident nearly as well cannot both be right with full

@@ -106,7 +106,7 @@ def _provoke(port: int, *, is_once: bool, opens_browser: bool) -> None:
     click.echo(_PROVOKED)
     place = Path(tempfile.mkdtemp(prefix="necroscope-demo-"))
     words = ["lab", "run", SCENARIO, "--dir", str(place / "recording")]
-    # A session of its own: Ctrl-C is for us, and it is told once, when we end.
+    # A session of its own: Ctrl-C is for us, and we end it once, at our own end.
     lab = subprocess.Popen(
         [sys.executable, "-P", "-m", "necroscope", *words],
         stdout=subprocess.DEVNULL,

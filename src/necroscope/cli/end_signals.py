@@ -1,4 +1,4 @@
-"""Waiting that a signal ends, or the end of whoever started us."""
+"""Waiting that ends with a signal, or with the process that started us."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-# Sleeps so many seconds; True when it is time to end.
+# Sleeps for these seconds; True when it is time to end.
 IsOver = Callable[[float], bool]
 
 

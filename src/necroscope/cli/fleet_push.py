@@ -214,7 +214,7 @@ def _follow(pusher: Pusher, is_over: IsOver) -> bool:
 
 
 def _stay_small() -> None:
-    """We live on somebody's node for weeks: memory goes back when it is free, and nothing is worth
+    """This lives on a user's node for weeks: memory goes back when it is free, and nothing is worth
     a thread.
     """
     give_memory_back()
@@ -224,7 +224,7 @@ def _stay_small() -> None:
 
 
 def _tell(text: str) -> None:
-    # That nobody listens any more is no reason to end.
+    # A lost listener is not a reason to end.
     with contextlib.suppress(OSError):
         click.echo(clean(f"warning: {text}", 1000), err=True)
 

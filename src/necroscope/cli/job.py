@@ -110,7 +110,7 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, list[Path]]:
 
 
 def _named(stores: list[Store]) -> dict[str, Store]:
-    """By node; two recordings of one node are told apart."""
+    """By node; two recordings of one node get different names."""
     found: dict[str, Store] = {}
     for store in stores:
         node = store.info().node or "unknown"

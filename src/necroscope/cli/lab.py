@@ -223,7 +223,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         moment = click.style(f"{time.monotonic() - self._start:6.1f} s", dim=True)
-        # That nobody listens any more must not end a run before it is undone.
+        # A lost listener must not end a run before it is undone.
         with contextlib.suppress(OSError):
             click.echo(f"{moment}  {text}", err=True, color=sys.stderr.isatty())
 

@@ -1,4 +1,4 @@
-"""`necroscope notify`: tells a webhook and Kubernetes of new incidents of a live recording."""
+"""`necroscope notify`: announces new incidents of a recording to a webhook and to Kubernetes."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""`necroscope record`: the flight recorder in the foreground, until it is told to stop."""
+"""`necroscope record`: the flight recorder in the foreground, until it is stopped."""
 
 import contextlib
 import gc
@@ -260,7 +260,7 @@ def _stop_on_signals(recorder: Recorder) -> list[int]:
 
 
 class _LiveLine:
-    """One line on a terminal, rewritten each second; what there is to tell gets lines of its
+    """One line on a terminal, rewritten each second; messages get lines of their
     own.
     """
 
@@ -281,7 +281,7 @@ class _LiveLine:
             self._known = frozenset(states)
 
     def tell(self, happenings: list[str]) -> None:
-        """What happened is told each time it happens."""
+        """An event is printed each time it happens."""
         for happening in happenings:
             self._write(
                 ("\r\x1b[K" if self._is_live else "") + clean(f"warning: {happening}", 1000)
@@ -292,7 +292,7 @@ class _LiveLine:
             self._write(f"\r\x1b[K{text}")
 
     def _write(self, text: str, *, ends_line: bool = True) -> None:
-        # That nobody listens any more (a pipe's reader that ended, a terminal that was closed) must
+        # A lost listener (a pipe's reader that ended, a terminal that was closed) must
         # not end the recording.
         with contextlib.suppress(OSError):
             click.echo(text, nl=ends_line, err=True)

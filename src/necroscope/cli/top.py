@@ -77,7 +77,7 @@ def command(
 
 
 class _Live:
-    """The recorder in a thread of its own; opened here, so that what goes wrong at once is told
+    """The recorder in a thread of its own; opened here, so that an early failure is shown
     before the screen is taken.
     """
 
@@ -113,7 +113,7 @@ class _Live:
     def _work(self, limit_ns: int | None) -> None:
         try:
             self._recorder.run(limit_ns, self._describe)
-        except Exception as error:  # noqa: BLE001 - told in the thread that owns the terminal
+        except Exception as error:  # noqa: BLE001 - shown by the thread that owns the terminal
             self._error = error
 
     def _describe(self, status: Status, notices: list[str]) -> None:

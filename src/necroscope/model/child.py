@@ -127,7 +127,7 @@ class Child:
         self._close_pipes()
 
     def end(self, seconds: float) -> None:
-        """Closed pipes end a child that is well; one that does not end in time is killed, and left
+        """Closed pipes end a healthy child; one that does not end in time is killed, and left
         if the kernel does not let it go.
         """
         self._close_pipes()

@@ -1,8 +1,8 @@
 """The recording's time line: monotonic time plus an offset that never steps back, and the anchors
 that pin it to UTC.
 
-Samples carry CLOCK_MONOTONIC. UTC is monotonic plus an offset that changes only when somebody steps
-the clock. A step forward is adopted at once (order is kept); a step back is not, because it would
+Samples carry CLOCK_MONOTONIC. UTC is monotonic plus an offset that changes only when the clock is
+stepped. A step forward is adopted at once (order is kept); a step back is not, because it would
 put new samples before old ones: the time line runs on and the anchors say by how much the clock
 differs from it.
 """

@@ -1,4 +1,4 @@
-"""How a core's time is told in modes: which counters of /proc/stat make up a mode, and a share of
+"""A core's time by mode: which counters of /proc/stat make up a mode, and a share of
 time as a whole number.
 """
 
@@ -7,7 +7,7 @@ from typing import Final
 from necroscope.model.units import NS_PER_S
 
 MINUTE_NS: Final = 60 * NS_PER_S
-# Columns of `cores` by mode. iowait is idle time in which somebody waits. What a guest runs is user
+# Columns of `cores` by mode. iowait is idle time with a task in I/O. What a guest runs is user
 # time of its host.
 MODE_PARTS: Final = {
     "user": ("user_ns", "nice_ns", "guest_ns"),
@@ -20,7 +20,7 @@ MODE_PARTS: Final = {
 BUSY_MODES: Final = ("user", "system", "irq", "softirq", "steal")
 MEAN_MODES: Final = (*BUSY_MODES, "idle")
 WORST_MODES: Final = ("busy", *BUSY_MODES)
-# Shares are stored in so many parts. The same rounding everywhere: a picture from minutes is that
+# Shares are stored in this many parts. The same rounding everywhere: a picture from minutes is that
 # of their ticks.
 WHOLE: Final = 10_000
 

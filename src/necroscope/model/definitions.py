@@ -21,7 +21,7 @@ USER_BUSY_RATIO: Final = 0.95
 # A raised softirq that waits this long is stalled: ten ticks at HZ=100, a fiftieth of the 5 s after
 # which network drivers reset their device, and ten times what a loaded but healthy core shows.
 STALL_NS: Final = 100 * NS_PER_MS
-# Waits that are no stall yet, and are reported where a cause explains them.
+# Waits that are not a stall yet, and are reported where a cause explains them.
 LONG_WAIT_NS: Final = 40 * NS_PER_MS
 # Of a thread's time: a napi or ksoftirqd thread that waits this much of it is starving although it
 # runs now and then.
@@ -32,7 +32,7 @@ WHOLE_SECOND_NS: Final = 950 * NS_PER_MS
 # every tick.
 FROZEN_NS: Final = WHOLE_SECOND_NS
 
-# An ordinary task that wanted a core for so long has starved: a fair scheduler gives hundreds of
+# An ordinary task that wanted a core this long has starved: a fair scheduler gives hundreds of
 # runnable tasks a turn in less, and a real-time task leaves others a twentieth of each second.
 STARVED_NS: Final = 500 * NS_PER_MS
 # Policies of tasks that expect their turn: batch and idle ask for what is left over. Threads of the

@@ -1,4 +1,4 @@
-"""The tables of what the node's own daemons and files tell, beside the kernel: units, containers,
+"""The tables of what the node's own daemons and files say, next to the kernel: units, containers,
 facts.
 """
 

@@ -1,4 +1,4 @@
-"""Rows of `waits` that tell of one wait: it is written when it is first seen, whenever it has
+"""Rows of `waits` that belong to one wait: it is written when it is first seen, whenever it has
 become twice as long, and when it ends.
 """
 

@@ -176,7 +176,7 @@ class Disk:
             self._keep_journals(self._seals.tend())
 
     def _stop(self) -> None:
-        """Whatever becomes of the end, the loop that waits for it must not wait for ever."""
+        """Whatever becomes of the end, the loop that waits for it must not wait forever."""
         try:
             self._finish()
         except (OSError, RecordingError) as error:

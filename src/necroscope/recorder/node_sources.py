@@ -136,7 +136,7 @@ def _service_sources(
     broker: Broker | None,
     history_ns: int,
 ) -> list[Source]:
-    """What the node's own daemons and files tell; each can be switched off."""
+    """What the node's own daemons and files say; each can be switched off."""
     root = settings.host_root
     sources: list[Source] = []
     if settings.units_ns:

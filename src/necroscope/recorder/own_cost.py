@@ -34,7 +34,7 @@ class CpuBudget:
         self._calm = 0
 
     def is_asking(self, now_ns: int) -> bool:
-        """Whether `update` wants to know: once a minute, and every 5 s in the first one, for which
+        """Whether `update` wants to know: each minute, and every 5 s in the first one, for which
         there is no other share.
         """
         if self._last is None or self.share is None or now_ns - self._last[1] >= _CHECK_NS:

@@ -2,7 +2,7 @@
 rows to the sink.
 
 Everything it knows of the machine comes through its sources; everything it decides is in the pure
-modules beside it.
+modules next to it.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
-"""Tells whoever watches the recorder that its loop goes round: systemd by sd_notify(3), a probe by
+"""Reports to the recorder's watchdogs that its loop goes round: systemd by sd_notify(3), a probe by
 the time of a file.
 
 A loop that is late on a starving node still comes round within minutes; one that hangs in the
-kernel does not. So the loop itself tells it, and neither a thread nor the journal's writer does.
+kernel does not. So the loop itself reports it, and neither a thread nor the journal's writer does.
 """
 
 import contextlib

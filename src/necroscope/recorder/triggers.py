@@ -27,7 +27,7 @@ from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
 from necroscope.model.units import NS_PER_MS, NS_PER_S
 
 QUIET_NS: Final = 60 * NS_PER_S
-# So long a core must be full of user code before anybody asks whose it is.
+# How long a core must be full of user code before its task is captured.
 USER_NS: Final = 4 * NS_PER_S
 # So long some work must stall for I/O, this much of the time, before anybody asks who stands where.
 IO_NS: Final = 4 * NS_PER_S

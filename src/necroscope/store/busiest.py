@@ -15,7 +15,7 @@ from necroscope.store.seen_cores import SeenCores
 # Up to this long, ticks are read; beyond it minutes, of which a week has ten thousand per core.
 _TICKS_NS: Final = 2 * 3600 * NS_PER_S
 _COLUMN_NS: Final = 5 * NS_PER_S
-# A core busy in user mode is what most nodes have; one busy in the kernel tells more.
+# A core busy in user mode is what most nodes have; one busy in the kernel says more.
 _USER_WEIGHT: Final = 0.5
 _LEAST_SHARE: Final = 0.2
 # Neighbouring columns belong to the stretch while they reach this much of its peak.

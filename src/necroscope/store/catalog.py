@@ -32,7 +32,7 @@ class Segment:
 
 
 class Catalog:
-    """Tolerates anything in the directory; what is no segment is not looked at."""
+    """Tolerates anything in the directory; what is not a segment is ignored."""
 
     def __init__(self, directory: Path) -> None:
         """RecordingError if this is not a recording, PermissionMissing if that cannot be told."""

@@ -13,7 +13,7 @@ from necroscope.segment.arrow import empty
 from necroscope.store.query import Store
 from necroscope.store.time_limit import TimeLimit
 
-# An hour or so: each read lists the segments anew.
+# An hour or so: each read lists the segments again.
 _SEGMENTS_AT_ONCE: Final = 12
 
 

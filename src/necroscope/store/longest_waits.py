@@ -183,7 +183,7 @@ def _some_of_every_part(rows: pa.Table, span: Span) -> pa.Table:
 
 
 def _joined(rows: pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows that tell of one wait are one: the last, with what only the others know."""
+    """Rows of one wait are joined: the last, with what only the others know."""
     listed = sorted(rows.to_pylist(), key=lambda row: row["time"])
     numbers = number_waits(
         ((row["tid"], row["kind"]), row["time"], row["waited_ns"], row["is_open"]) for row in listed

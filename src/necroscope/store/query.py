@@ -170,7 +170,7 @@ class Store:
         )
 
     def _ask(self, window: Window, question: Callable[[SegmentReader], Answer]) -> list[Answer]:
-        """The answers of all segments in the window, oldest first; asked anew if one was sealed or
+        """The answers of all segments in the window, oldest first; asked again if one was sealed or
         removed meanwhile.
         """
         for attempts_left in reversed(range(10)):
@@ -186,7 +186,7 @@ class Store:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _damaged_files(self) -> list[Gap]:
-        """Files beside the segments: without them no row is missing, but labels or pins are."""
+        """Files next to the segments: without them no row is missing, but labels or pins are."""
         causes = [self.catalog.damage] if self.catalog.damage else []
         try:
             read_pins(self.catalog.directory)

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Facts that tell how a node is set, and not whose it is or what is installed on it.
+# Facts about how a node is set up, and not whose it is or what is installed on it.
 _SHOWN_FACTS: Final = [
     "boot",
     "cgroup",

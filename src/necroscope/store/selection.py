@@ -66,7 +66,7 @@ class Selection:
         )
 
     def columns(self) -> set[str]:
-        """Columns of `samples` that deciding needs, beside the stack."""
+        """Columns of `samples` that deciding needs, apart from the stack."""
         return {_COLUMNS[name] for name in _COLUMNS if getattr(self, name) is not None}
 
     def needs_stacks(self, reader: SegmentReader) -> bool:

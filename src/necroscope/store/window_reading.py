@@ -55,7 +55,7 @@ class WindowReading:
         self._is_stopped = False
 
     def segments(self, question: Callable[[SegmentReader], Answer]) -> Iterator[Answer]:
-        """The answer of each segment, oldest first. One sealed meanwhile is asked anew, one removed
+        """The answer of each segment, oldest first. One sealed meanwhile is read again, one removed
         is left out.
         """
         self._catalog.refresh()
