@@ -50,7 +50,8 @@ def commands(page: Path) -> Iterator[list[str]]:
         if language in ("python", "json", "yaml", "toml", "sql"):
             continue
         for line in text.replace("\\\n", " ").split("\n"):
-            found = re.match(r" *(?:\$ )?(?:sudo )?(necroscope [^|>;&]*)", line)
+            # What a page says of a command stands after two blanks or a `#`.
+            found = re.match(r" *(?:\$ )?(?:sudo )?(necroscope [^|>;&]*?)(?:  |$|[|>;&])", line)
             if found:
                 yield shlex.split(found[1], comments=True)[1:]
 

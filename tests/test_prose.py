@@ -100,3 +100,16 @@ def test_the_habits_are_found() -> None:
     assert len(habits("An incident is told once a minute to somebody beside it.")) == 4
     assert habits("'5x' is no duration, and 190 samples a second are so many.")
     assert habits("There is no such file. It runs once per minute, as user `nobody`.") == []
+
+
+def test_texts_of_the_pages_in_the_browser_have_none_of_the_habits() -> None:
+    sources = [*(ROOT / "web" / "src").rglob("*.ts"), *(ROOT / "web" / "src").rglob("*.tsx")]
+    text = re.compile(r'"[^"\n]*"|>[^<>{}\n]+<')
+    assert [
+        f"{path.relative_to(ROOT)}: {found[0][:80]}: {habit}"
+        for path in sorted(sources)
+        for line in path.read_text("utf-8").splitlines()
+        if not line.lstrip().startswith(("//", "/*", "*", "import"))
+        for found in text.finditer(line)
+        for habit in habits(found[0])
+    ] == []

@@ -261,7 +261,7 @@ def test_a_used_directory_is_refused_and_left_alone(tmp_path, entry, why):
 
 def test_bad_input_leaves_nothing_behind(tmp_path):
     (tmp_path / "bad").write_bytes(b"\0\1\2\3" * 100)
-    with pytest.raises(UsageError, match="no kind that can be imported"):
+    with pytest.raises(UsageError, match="not a file that can be imported"):
         import_files(
             [DATA / "file.data", tmp_path / "bad"], tmp_path / "out", Options(search=SEARCH)
         )

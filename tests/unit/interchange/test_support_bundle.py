@@ -100,7 +100,7 @@ def test_a_link_in_a_bundle_is_not_followed(tmp_path) -> None:
 
 def test_other_archives_and_broken_ones_are_refused(tmp_path) -> None:
     other = as_tar(tmp_path / "other.tar.xz", {"photos/cat.txt": "meow"})
-    with pytest.raises(UsageError, match="no kind that can be imported"):
+    with pytest.raises(UsageError, match="not a file that can be imported"):
         import_files([other], tmp_path / "out")
     content = as_tar(tmp_path / "sos.tar.xz", SOS).read_bytes()
     (tmp_path / "cut.tar.xz").write_bytes(content[: len(content) // 2])

@@ -70,7 +70,7 @@ def test_directory_with_other_files_is_refused(tmp_path):
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
 def test_directory_that_everybody_may_write_to_is_refused(tmp_path, mode):
     tmp_path.chmod(mode)
-    with pytest.raises(RecordingError, match="everybody may write") as caught:
+    with pytest.raises(RecordingError, match="every user may write") as caught:
         make_recording(tmp_path, IDENTITY)
     assert "chmod o-w" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
@@ -89,7 +89,7 @@ def test_directory_of_somebody_else_is_refused_and_so_is_a_link_of_theirs(tmp_pa
     os.chown(theirs, 65534, 65534)
     os.chown(link, 65534, 65534, follow_symlinks=False)
     for directory in (theirs, link):
-        with pytest.raises(RecordingError, match="somebody else") as caught:
+        with pytest.raises(RecordingError, match="another user") as caught:
             make_recording(directory, IDENTITY)
         assert caught.value.hint
     assert list(theirs.iterdir()) == []

@@ -126,7 +126,7 @@ def test_damaged_facts_are_none_and_a_damaged_cursor_is_told(tmp_path: Path) -> 
 def test_a_spool_that_others_could_prepare_is_refused(tmp_path: Path) -> None:
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool").chmod(0o777)
-    with pytest.raises(RecordingError, match="everybody may write"):
+    with pytest.raises(RecordingError, match="every user may write"):
         Spool(tmp_path / "spool")
     (tmp_path / "spool").chmod(0o775)
     Spool(tmp_path / "spool").close()

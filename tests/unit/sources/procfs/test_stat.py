@@ -122,7 +122,7 @@ def test_counters_that_start_anew_are_a_gap_and_never_negative(tmp_path: Path) -
     write_files(tmp_path, _stat("cpu0 1 0 2 900 50 0 0 0 0 0"))
     reading = source.read(at_second(1))
     assert reading.rows["cores"] == []
-    assert [gap.cause for gap in reading.gaps] == ["the counters of cpu 0 started anew"]
+    assert [gap.cause for gap in reading.gaps] == ["the counters of cpu 0 started again"]
     source.close()
 
 

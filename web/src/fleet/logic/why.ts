@@ -78,7 +78,7 @@ export function relationText(leader: Leader): string {
         ? `cannot be separated from the first: the two differ on ${count} ${count === 1 ? "node" : "nodes"} only`
         : "cannot be separated from the first: no node has one without the other";
     default:
-      return "matters beside the first: among nodes alike in the first it still goes with the failures";
+      return "matters in addition to the first: among nodes alike in the first it still goes with the failures";
   }
 }
 

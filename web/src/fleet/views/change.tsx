@@ -79,7 +79,7 @@ function Jobs({ jobs }: { jobs: JobRow[] }) {
       <div class="list">
         <table id="jobs">
           <thead>
-            <tr><th scope="col">job</th><th scope="col">succeeded before</th><th scope="col">after</th><th scope="col" title="how often chance would raise it so much">by chance</th></tr>
+            <tr><th scope="col">job</th><th scope="col">succeeded before</th><th scope="col">after</th><th scope="col" title="how often chance would raise it this much">by chance</th></tr>
           </thead>
           <tbody>
             {jobs.map((job) => (
