@@ -46,6 +46,8 @@ def test_the_changelog_begins_with_this_version() -> None:
 
 def test_scripts_are_executable_and_bash_can_read_them() -> None:
     for path in (ROOT / "scripts").iterdir():
+        if path.suffix:
+            continue
         assert path.stat().st_mode & 0o111, path.name
         subprocess.run(["bash", "-n", path], check=True)
 
