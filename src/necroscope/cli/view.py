@@ -4,6 +4,7 @@ import contextlib
 import io
 import secrets
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _LOOPBACK: Final = "127.0.0.1"
 _EVERYWHERE: Final = ("0.0.0.0", "::")
+
+_SWITCH_S: Final = 0.0005
 
 
 @click.command()
@@ -95,6 +98,9 @@ def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
     click.echo(f"the time machine is at {address}?token={token}\nCtrl-C ends it")
     app = make_app(recording_of(store), token, own_hosts(host), once=once)
     config = uvicorn.Config(app, log_level="warning", access_log=False)
+    # Answers are made in threads. By default each holds the interpreter for 5 ms at a time, several
+    # times per answer, while the loop waits to send another one.
+    sys.setswitchinterval(_SWITCH_S)
     with contextlib.ExitStack() as stack:
         if opens_browser:
             stack.enter_context(opened_in_browser(f"{address}?once={once}"))
