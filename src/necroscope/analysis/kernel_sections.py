@@ -4,6 +4,7 @@ every system call, work item, softirq and timer passes through.
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Final
 
 from necroscope.analysis.functions import Functions, functions
@@ -88,14 +89,17 @@ def task_section(stacks: Stacks) -> KernelSection | None:
 
 def interrupt_section(stacks: Stacks) -> KernelSection | None:
     """Of what ran in interrupts and softirqs."""
-    return _section(stacks.of(INTERRUPT), stacks.total)
+    return _section(stacks.of(INTERRUPT), stacks.total, INTERRUPT)
 
 
-def _section(own: Stacks, total: int) -> KernelSection | None:
+def _section(own: Stacks, total: int, inside: Functions | None = None) -> KernelSection | None:
+    """`inside`: what lies outside of these is whose turn it was, not what is done."""
     names, is_kernel = own.tree.names, own.tree.names.is_kernel()
     found: Counter[tuple[str, str]] = Counter()
     for path, weight in own.heaviest_paths(400):
         kernel = [names.name(function) for function in path if is_kernel[function]]
+        if inside is not None:
+            kernel = list(dropwhile(lambda name: name not in inside, kernel))
         place = next((i for i, name in enumerate(kernel) if name not in ENTRIES), None)
         if place is None and kernel and kernel[-1] in _LAST_RESORT:
             place = len(kernel) - 1
@@ -110,9 +114,9 @@ def _section(own: Stacks, total: int) -> KernelSection | None:
         if by == door and weight >= _PART * found[door, function]
     ]
     group = functions(" ".join(family))
-    inside = own.of(group)
-    inward = tuple(name for name in inside.path(group) if name == function or name not in ENTRIES)
-    return KernelSection(function, group, inside.total / total, door, inward[:8])
+    below = own.of(group)
+    inward = tuple(name for name in below.path(group) if name == function or name not in ENTRIES)
+    return KernelSection(function, group, below.total / total, door, inward[:8])
 
 
 def moves_data(stacks: Stacks, section: KernelSection) -> float:

@@ -18,6 +18,7 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.evidence import in_samples, suffering, what_held_the_core
 from necroscope.analysis.functions import functions
+from necroscope.analysis.interrupt_culprit import interrupt_culprit
 from necroscope.analysis.kernel_sections import KernelSection, interrupt_section
 from necroscope.analysis.packet_senders import LOCAL_SENDS, RECEIVE, packet_source
 from necroscope.analysis.populations import Population, all_populations
@@ -95,7 +96,7 @@ def assess(case: Case) -> Assessment | None:
             f"{held.where} held core {case.core} inside {held.words} for {case.seconds:.1f} s"
             f"{case.beat}{made_of}{fed_by}"
         ),
-        culprit=case.culprit(section.functions),
+        culprit=interrupt_culprit(case, section.functions),
         origin=origin,
         walked=WalkedState(
             section.function,

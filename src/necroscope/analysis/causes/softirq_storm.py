@@ -11,12 +11,14 @@ a download: the rest is taken at once.
 Source: coreos/bugs #2135 and #1275; irqbalance #38; Documentation/networking/scaling.rst.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.case_counters import Rate
 from necroscope.analysis.cause import Assessment, Cause, Signature
 from necroscope.analysis.episodes import SUFFERING, EpisodeKind
+from necroscope.analysis.interrupt_culprit import interrupt_culprit
 from necroscope.analysis.packet_senders import RECEIVE, packet_source
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.stacks import SOFTIRQ
@@ -48,6 +50,7 @@ def assess(case: Case) -> Assessment | None:
     found = SIGNATURE.match(case)
     if case.core is None or found is None:
         return None
+    found = replace(found, culprit=interrupt_culprit(case, RECEIVE))
     processed = case.counters.rate("softnet", "processed", cpu=case.core)
     against, doubt = _against(case, processed.now or 0.0)
     origin = packet_source(case)

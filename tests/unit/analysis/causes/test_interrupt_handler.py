@@ -113,3 +113,31 @@ def test_a_hard_interrupt_that_does_not_return_is_named() -> None:
 def test_a_walk_over_firewall_rules_keeps_its_own_name() -> None:
     node = held(f"{BACKLOG}, ip_rcv, nf_hook_slow, ipt_do_table")
     assert only(with_packets(node, 4_000)).verdict.cause == "netfilter-rules"
+
+
+def test_a_task_that_merely_was_interrupted_is_not_named() -> None:
+    timer = "asm_sysvec_apic_timer_interrupt, irq_exit_rcu, " + TIMER.removeprefix(
+        "run_ksoftirqd, "
+    )
+    node = held(f"{timer}, estimation_timer")
+    node.works["h"] = drawn_node(
+        f"core 0:  h\nh: softirq  nginx[90]  /pods/web  main, parse > {timer}, estimation_timer"
+    ).works["h"]
+    verdict = only(node).verdict
+    assert verdict.cause == "interrupt-handler"
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm is None
+    assert verdict.culprit.path[-1] == "estimation_timer"
+
+
+def test_a_task_whose_own_call_runs_the_handler_is_named() -> None:
+    send = "__sys_sendto, udp_sendmsg, __local_bh_enable_ip, do_softirq, handle_softirqs"
+    path = f"{send}, net_rx_action, __napi_poll, process_backlog, ip_rcv, frob_deliver"
+    node = with_packets(held(path), 400)
+    node.works["h"] = drawn_node(
+        f"core 0:  h\nh: softirq  chatter[90]  /pods/a  main, send > {path}"
+    ).works["h"]
+    verdict = only(node).verdict
+    assert verdict.cause == "interrupt-handler"
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm == "chatter"
