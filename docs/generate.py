@@ -107,6 +107,29 @@ marked as not written by the kernel.
 Groups named `cpu`, `device`, `queue`, `pid` and `comm` fill those columns, all others go into `fields`. Regexes are those of
 Python, which cannot be interrupted: lines are cut at 4,096 characters, which keeps an honest one quick, but nested repeats like
 `(a+)+b` can hold the recorder for long. Write none.
+
+## Facts of your own
+
+A TOML file, given by `--own-facts FILE`. What it names becomes [facts](tables.md) like the others, hourly: `fleet why`, `fleet diff`,
+`fleet change` and `necroscope diff` compare them between nodes.
+
+```toml
+[[fact]]
+name = "bootstrap-url"                                   # the fact is own:bootstrap-url
+command = ["/usr/local/bin/bootstrap", "--print-url"]    # its output; no shell, at most 5 s and 64 KiB
+
+[[fact]]
+name = "agent-config"
+file = "/etc/agent/config.json"                          # its text; with sha256 = true only the hash
+sha256 = true
+
+[environment]
+variables = ["MALLOC_CONF", "LD_PRELOAD"]                # of running processes, by program; these and no others
+```
+
+Output is cut, and cleaned of control characters. A command that fails, hangs or prints too much is a gap with its name, and the other facts are
+there all the same. All commands together have 30 s. They run with the rights of the child that collects facts, which on a node is close to root:
+a file that others than its owner can write is refused.
 """
 
 

@@ -151,6 +151,12 @@ SETTINGS: Final = (
         "1d",
     ),
     Setting(
+        "own-facts",
+        "",
+        "text",
+        "file of facts of your own: commands, files, named environment variables (TOML)",
+    ),
+    Setting(
         "cloud-metadata",
         "off",
         "switch",
@@ -216,6 +222,7 @@ class Settings:
     jobs_ns: int
     jobs_below: str
     facts_ns: int
+    own_facts: Path | None
     is_cloud_metadata_asked: bool
     ray_root: str | None
     ray_dashboard: str | None
@@ -259,6 +266,7 @@ def parse(values: Mapping[str, str]) -> Settings:
         jobs_ns=value["jobs"],
         jobs_below=value["jobs-below"],
         facts_ns=value["facts"],
+        own_facts=_path(value["own-facts"]),
         is_cloud_metadata_asked=value["cloud-metadata"],
         ray_root=value["ray-root"] or None,
         ray_dashboard=value["ray-dashboard"] or None,

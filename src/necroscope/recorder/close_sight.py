@@ -25,12 +25,17 @@ def give_up_close_sight(settings: Settings) -> Broker | None:
     root = settings.host_root
     is_network_of_node(root)  # asked while it can be
     py_spy = py_spy_command()
-    is_metadata_asked = settings.is_cloud_metadata_asked
+    collecting = collector.command(
+        root,
+        set(),
+        is_metadata_asked=settings.is_cloud_metadata_asked,
+        own=settings.own_facts,
+    )
     broker = Broker(
         root,
         [
             ("nothing", lookup_child.command(root)),
-            ("stages", collector.command(root, set(), is_metadata_asked=is_metadata_asked)),
+            ("stages", collecting),
             *([("number", py_spy)] if py_spy else []),
         ],
     )

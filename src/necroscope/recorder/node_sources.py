@@ -19,6 +19,7 @@ from necroscope.recorder.task_capture import TaskCapture
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.cgroups import Cgroups
 from necroscope.sources.containers.containers import Containers
+from necroscope.sources.facts.own import read_own_facts
 from necroscope.sources.facts.source import Facts
 from necroscope.sources.jobs.jobs import Jobs
 from necroscope.sources.kernel_log.boot_end import BootEnd
@@ -143,6 +144,8 @@ def _service_sources(
         sources.append(Units(root, settings.units_ns, time_line.from_monotonic))
     if settings.containers_ns:
         sources.append(Containers(root, settings.containers_ns, history_ns=history_ns))
+    if settings.own_facts is not None:
+        read_own_facts(settings.own_facts)  # said at the start, and not an hour later
     if settings.facts_ns:
         sources.append(
             Facts(
@@ -150,6 +153,7 @@ def _service_sources(
                 settings.facts_ns,
                 labels,
                 is_metadata_asked=settings.is_cloud_metadata_asked,
+                own=settings.own_facts,
                 start=broker.start if broker else start_process,
             )
         )

@@ -22,10 +22,13 @@ from necroscope.errors import NecroscopeError
 from necroscope.sources.facts import (
     executables,
     hardware,
+    images,
     kernel,
     mounts,
     network,
+    own,
     packages,
+    pinning,
     place,
     services,
 )
@@ -39,9 +42,12 @@ STAGES: Final[dict[str, Callable[[Path], Iterable[Fact]]]] = {
     "mounts": mounts.collect,
     "place": place.collect,
     "services": services.collect,
+    "pinning": pinning.collect,
+    "images": images.collect,
     "packages": packages.collect,
 }
 METADATA: Final = "metadata"
+OWN: Final = "own"
 _NICE: Final = 19
 _PR_SET_PDEATHSIG: Final = 1
 # Of the 512 MiB that the service and the pod may take; 931 facts of a node took 13 MiB.
@@ -58,12 +64,17 @@ def main() -> None:
     parser.add_argument(
         "--metadata", action="store_true", help="ask the cloud's metadata service too"
     )
+    parser.add_argument("--own", type=Path, help="a file of the operator's own facts")
     arguments = parser.parse_args()
     _settle()
     known = json.loads(sys.stdin.read(_KNOWN_BYTES) or "{}")
     try:
         for line in lines(
-            arguments.root, set(arguments.skip), known, is_metadata_asked=arguments.metadata
+            arguments.root,
+            set(arguments.skip),
+            known,
+            is_metadata_asked=arguments.metadata,
+            own_file=arguments.own,
         ):
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
@@ -72,9 +83,16 @@ def main() -> None:
 
 
 def lines(
-    root: Path, skip: set[str], known: dict[str, str], *, is_metadata_asked: bool
+    root: Path,
+    skip: set[str],
+    known: dict[str, str],
+    *,
+    is_metadata_asked: bool,
+    own_file: Path | None = None,
 ) -> Iterator[list[str]]:
     stages = dict(STAGES)
+    if own_file is not None:
+        stages[OWN] = lambda root: own.collect(root, own.read_own_facts(own_file))
     if is_metadata_asked:
         stages[METADATA] = lambda _root: place.collect_metadata()
     for stage, collect in stages.items():

@@ -16,9 +16,13 @@ _LINE_LIMIT_BYTES: Final = 1 << 16
 _TOTAL_LIMIT_BYTES: Final = 16 << 20
 
 
-def command(root: Path, skip: set[str], *, is_metadata_asked: bool) -> list[str]:
+def command(
+    root: Path, skip: set[str], *, is_metadata_asked: bool, own: Path | None = None
+) -> list[str]:
+    """`own` is the file of the operator's own facts."""
     words = [sys.executable, "-P", "-m", "necroscope.sources.facts.collect", "--root", str(root)]
     words += ["--metadata"] if is_metadata_asked else []
+    words += ["--own", str(own)] if own is not None else []
     return [*words, *(word for stage in sorted(skip) for word in ("--skip", stage))]
 
 

@@ -25,7 +25,17 @@ UNIT_LIMIT: Final = 2_000
 _TIMEOUT_S: Final = 20.0
 _SUFFIXES: Final = (".service", ".timer", ".socket", ".target")
 _ENABLED: Final = ("enabled", "enabled-runtime", "linked", "generated", "alias")
-_DEPENDENCIES: Final = ("WantedBy", "RequiredBy", "Requires", "BindsTo", "TriggeredBy")
+_DEPENDENCIES: Final = (
+    "WantedBy",
+    "RequiredBy",
+    "Requires",
+    "Requisite",
+    "BindsTo",
+    "TriggeredBy",
+    "After",
+)
+# A service is ordered after a dozen targets and slices, which come up everywhere.
+_ONLY_SERVICES: Final = frozenset({"After"})
 _OUTCOME: Final = (
     "ActiveEnterTimestampMonotonic",
     "InactiveExitTimestampMonotonic",
@@ -115,11 +125,22 @@ def _loaded(bus: Bus) -> Iterator[Fact]:
         known = {name: answer[0] for _, name in wanted if (answer := next(answers))}
         yield fact("unit_preset", unit.name, str(known.get("UnitFilePreset") or "none"))
         yield fact("unit_outcome", unit.name, outcome(unit, known))
-        depends = [
-            f"{name}={' '.join(sorted(known[name]))}" for name in _DEPENDENCIES if known.get(name)
-        ]
+        depends = dependencies(known)
         if depends:
-            yield fact("unit_dependency", unit.name, "; ".join(depends))
+            yield fact("unit_dependency", unit.name, depends)
+
+
+def dependencies(known: dict[str, Any]) -> str:
+    """`Requires=a.service b.socket; After=a.service`, the same on every node with the same unit."""
+    found = {
+        name: sorted(
+            unit
+            for unit in known.get(name) or ()
+            if name not in _ONLY_SERVICES or unit.endswith(".service")
+        )
+        for name in _DEPENDENCIES
+    }
+    return "; ".join(f"{name}={' '.join(units)}" for name, units in found.items() if units)
 
 
 def _files(bus: Bus, root: Path) -> Iterator[Fact]:

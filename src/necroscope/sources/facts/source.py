@@ -40,6 +40,8 @@ _WATCHED: Final = (
 _BULKY: Final = "package"
 _PACKAGES_NS: Final = 3_000 * NS_PER_S
 _HASH_LIMIT: Final = 1_000
+_OWN_TROUBLE: Final = "own: "
+_OWN_KINDS: Final = ("own", "job_environment")
 _END_S: Final = 1.0
 
 Key = tuple[str, str]
@@ -58,12 +60,14 @@ class Facts(Source):
         labels: Mapping[str, str] | None = None,
         *,
         is_metadata_asked: bool = False,
+        own: Path | None = None,
         make: Callable[[list[str], dict[str, str]], FactsCollector] | None = None,
         start: Start = start_process,
     ) -> None:
         self._root = root
         self._every_ns = every_ns
         self._is_metadata_asked = is_metadata_asked
+        self._own = own
         self._make = make or functools.partial(FactsCollector, start=start)
         self._facts: dict[Key, str] = {
             ("label", clean(name)): clean(value) for name, value in (labels or {}).items()
@@ -126,7 +130,9 @@ class Facts(Source):
             self._watch.start(lambda: _changed_ns(self._root))
 
     def _start(self, now: Moment) -> None:
-        arguments = command(self._root, self._skip, is_metadata_asked=self._is_metadata_asked)
+        arguments = command(
+            self._root, self._skip, is_metadata_asked=self._is_metadata_asked, own=self._own
+        )
         try:
             self._collector = self._make(arguments, self._hashes)
         except OSError as error:
@@ -190,8 +196,10 @@ class Facts(Source):
         self._trouble = SourceUnavailable("; ".join(self._troubles)) if self._troubles else None
         self._skip = set()
         rows: list[Row] = []
-        if not self._troubles:
-            for kind in {kind for kind, _ in self._facts} - {"executable"}:
+        if all(trouble.startswith(_OWN_TROUBLE) for trouble in self._troubles):
+            # A command of the operator's that always fails must not keep what is gone elsewhere.
+            kept = {"executable", *(_OWN_KINDS if self._troubles else ())}
+            for kind in {kind for kind, _ in self._facts} - kept:
                 rows += self._forget(kind, now)
         if self._packages_ns is None or now.monotonic_ns - self._packages_ns >= _PACKAGES_NS:
             if self._packages_ns is not None:

@@ -39,6 +39,19 @@ def test_the_outcome_is_one_word(active: str, known: dict[str, Any], expected: s
     assert outcome(ListedUnit("a.service", "loaded", active, "x", "/p"), known) == expected
 
 
+def test_what_a_unit_waits_for_is_told_and_targets_that_are_everywhere_are_not() -> None:
+    known = {
+        "Requires": ["sysinit.target", "node-bootstrap.service"],
+        "Requisite": ["docker.service"],
+        "After": ["basic.target", "system.slice", "node-bootstrap.service", "docker.service"],
+        "WantedBy": [],
+    }
+    assert services.dependencies(known) == (
+        "Requires=node-bootstrap.service sysinit.target; Requisite=docker.service;"
+        " After=docker.service node-bootstrap.service"
+    )
+
+
 def test_a_node_without_systemd_has_no_units(tmp_path: Path) -> None:
     assert list(services.collect(tmp_path)) == []
 
