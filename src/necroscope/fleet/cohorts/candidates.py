@@ -13,6 +13,7 @@ from necroscope.fleet.cohorts import fact_rules
 from necroscope.fleet.cohorts.columns import Counts, FactMatrix, Flags, PairCounts, count_pairs
 from necroscope.fleet.cohorts.fact_rules import Predicate
 from necroscope.fleet.cohorts.fisher import false_discovery, fisher_greater
+from necroscope.fleet.cohorts.ordered import Cuts, at_least, find_cuts
 from necroscope.fleet.cohorts.stratified import FourfoldTable
 
 # A difference that could not reach this even if all that have it failed is not asked at all: it
@@ -71,10 +72,14 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Pairs and their opposites side by side: what is asked of each is the same."""
+    """Pairs, cuts and their opposites side by side: what is asked of each is the same. `tried` is
+    how many a cut was chosen from.
+    """
 
     pair: Counts
     is_negated: Flags
+    is_ordered: Flags
+    tried: Counts
     with_it: Counts
     affected_with: Counts
     prints: NDArray[np.float64]
@@ -82,11 +87,16 @@ class _Asked:
 
 def rank(matrix: FactMatrix, affected: Flags, leaders: int = _LEADERS) -> Ranking:
     counts = count_pairs(matrix, affected)
-    kept, left_out = _kept_facts(matrix, counts)
-    asked = _asked(matrix, counts, kept, int(affected.sum()))
+    kept, has_order, left_out = _kept_facts(matrix, counts)
+    cuts = find_cuts(matrix, counts, has_order, int(affected.sum()))
+    asked = _asked(matrix, counts, kept, cuts, int(affected.sum()))
     group, first = _groups(asked)
     nodes, failed = len(matrix.nodes), int(affected.sum())
-    chance = fisher_greater(asked.affected_with[first], asked.with_it[first], failed, nodes)
+    chance = np.minimum(
+        1.0,
+        fisher_greater(asked.affected_with[first], asked.with_it[first], failed, nodes)
+        * asked.tried[first],
+    )
     false_share = false_discovery(chance)
     members: dict[int, list[int]] = defaultdict(list)
     # Its opposite says the same of the other nodes: what goes with being well is asked, but leads
@@ -110,8 +120,10 @@ def rank(matrix: FactMatrix, affected: Flags, leaders: int = _LEADERS) -> Rankin
     return Ranking(found, len(first), left_out)
 
 
-def _kept_facts(matrix: FactMatrix, counts: PairCounts) -> tuple[Flags, dict[str, int]]:
-    """Which facts are asked about, and why the others are not."""
+def _kept_facts(matrix: FactMatrix, counts: PairCounts) -> tuple[Flags, Flags, dict[str, int]]:
+    """Which facts are asked about value by value, of which a cut is looked for, and why the others
+    are left out. What has a value of its own on most nodes may still have an order.
+    """
     nodes = len(matrix.nodes)
     facts = len(matrix.facts)
     is_absent = np.array([value is None for value in matrix.values], bool)
@@ -122,7 +134,7 @@ def _kept_facts(matrix: FactMatrix, counts: PairCounts) -> tuple[Flags, dict[str
     )
     is_same = np.bincount(matrix.fact_of_pair[counts.with_it == nodes], minlength=facts) > 0
     reasons: Counter[str] = Counter()
-    kept = np.ones(facts, bool)
+    kept, may_have_order = np.ones(facts, bool), np.ones(facts, bool)
     for number, (kind, name) in enumerate(matrix.facts):
         reason = fact_rules.SAME if is_same[number] else fact_rules.reason_to_leave_out(kind, name)
         if (
@@ -133,27 +145,34 @@ def _kept_facts(matrix: FactMatrix, counts: PairCounts) -> tuple[Flags, dict[str
             reason = fact_rules.OWN
         if reason is not None:
             kept[number] = False
+            may_have_order[number] = reason == fact_rules.OWN
             reasons[reason] += 1
-    return kept, dict(reasons)
+    return kept, may_have_order, dict(reasons)
 
 
-def _asked(matrix: FactMatrix, counts: PairCounts, kept: Flags, failed: int) -> _Asked:
+def _asked(matrix: FactMatrix, counts: PairCounts, kept: Flags, cuts: Cuts, failed: int) -> _Asked:
     nodes = len(matrix.nodes)
-    pair = np.flatnonzero(kept[matrix.fact_of_pair] & (counts.with_it > 0))
-    with_it, affected_with = counts.with_it[pair], counts.affected_with[pair]
-    both_pair = np.concatenate([pair, pair])
+    single = np.flatnonzero(kept[matrix.fact_of_pair] & (counts.with_it > 0))
+    pair = np.concatenate([single, cuts.pair])
+    with_it = np.concatenate([counts.with_it[single], cuts.with_it])
+    affected_with = np.concatenate([counts.affected_with[single], cuts.affected_with])
+    prints = np.concatenate([counts.prints[single], cuts.prints])
     both = _Asked(
-        both_pair,
+        np.tile(pair, 2),
         np.repeat([False, True], len(pair)),
+        np.tile(np.arange(len(pair)) >= len(single), 2),
+        np.tile(np.concatenate([np.ones(len(single), np.int64), cuts.tried]), 2),
         np.concatenate([with_it, nodes - with_it]),
         np.concatenate([affected_with, failed - affected_with]),
-        np.concatenate([counts.prints[pair], counts.whole - counts.prints[pair]]),
+        np.concatenate([prints, counts.whole - prints]),
     )
     best = fisher_greater(np.minimum(both.with_it, failed), both.with_it, failed, nodes)
     chosen = np.flatnonzero(best <= _BEST_CHANCE)
     return _Asked(
         both.pair[chosen],
         both.is_negated[chosen],
+        both.is_ordered[chosen],
+        both.tried[chosen],
         both.with_it[chosen],
         both.affected_with[chosen],
         both.prints[chosen],
@@ -162,7 +181,10 @@ def _asked(matrix: FactMatrix, counts: PairCounts, kept: Flags, failed: int) -> 
 
 def _groups(asked: _Asked) -> tuple[Counts, Counts]:
     """The group of each row, and one row of each group: rows that the same nodes have."""
-    order = np.lexsort((asked.is_negated, asked.affected_with, asked.with_it, asked.prints))
+    # A value comes before a cut that the same nodes have: it was not chosen from several.
+    order = np.lexsort(
+        (asked.is_negated, asked.tried, asked.affected_with, asked.with_it, asked.prints)
+    )
     keys = np.stack(
         [asked.prints, asked.with_it.astype(np.float64), asked.affected_with.astype(np.float64)]
     )[:, order]
@@ -181,7 +203,8 @@ def _candidate(
     false_share: float,
 ) -> PredictiveDifference:
     row = rows[0]
-    has = matrix.has(int(asked.pair[row]))
+    pair = int(asked.pair[row])
+    has = at_least(matrix, pair) if asked.is_ordered[row] else matrix.has(pair)
     failed_with, with_it = int(asked.affected_with[row]), int(asked.with_it[row])
     failed, nodes = int(affected.sum()), len(affected)
     table = FourfoldTable(
@@ -191,7 +214,13 @@ def _candidate(
         nodes - with_it - failed + failed_with,
     )
     names = {
-        _predicate(matrix, int(asked.pair[each]), bool(asked.is_negated[each])) for each in rows
+        _predicate(
+            matrix,
+            int(asked.pair[each]),
+            bool(asked.is_negated[each]),
+            bool(asked.is_ordered[each]),
+        )
+        for each in rows
     }
     return PredictiveDifference(
         tuple(sorted(_told_once(names), key=_told_order)),
@@ -202,9 +231,9 @@ def _candidate(
     )
 
 
-def _predicate(matrix: FactMatrix, pair: int, is_negated: bool) -> Predicate:
+def _predicate(matrix: FactMatrix, pair: int, is_negated: bool, is_ordered: bool) -> Predicate:
     kind, name = matrix.facts[matrix.fact_of_pair[pair]]
-    return Predicate(kind, name, matrix.values[pair], is_negated)
+    return Predicate(kind, name, matrix.values[pair], is_negated, is_ordered)
 
 
 def _told_once(names: set[Predicate]) -> list[Predicate]:

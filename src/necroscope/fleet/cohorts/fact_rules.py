@@ -89,13 +89,14 @@ def has_own_values(values: int, nodes: int) -> bool:
 
 class Predicate(NamedTuple):
     """`value` None means that the node does not have the fact; negated: all nodes but those with
-    this value.
+    this value. Ordered: those with this value or one above it.
     """
 
     kind: str
     name: str
     value: str | None
     is_negated: bool = False
+    is_ordered: bool = False
 
     @property
     def is_place(self) -> bool:
@@ -108,6 +109,8 @@ class Predicate(NamedTuple):
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.subject} is there" if self.is_negated else f"{self.subject} is not there"
+        if self.is_ordered:
+            return f"{self.subject} is {'below' if self.is_negated else 'at least'} {self.value}"
         return f"{self.subject} is {'not ' if self.is_negated else ''}{self.value}"
 
     def as_json(self) -> dict[str, Any]:

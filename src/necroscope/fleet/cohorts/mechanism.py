@@ -37,6 +37,8 @@ _LINK_KINDS: Final = {
     "sysctl": "setting",
     "thp": "setting",
     "config_file": "file",
+    "cpuset": "cgroup",
+    "pinning": "process",
 }
 
 
