@@ -81,6 +81,27 @@ def fact_lake(lake: Path, nodes: int, facts: int, seed: int = 0) -> None:
     )
     for day in range(1, 10):
         write_file(lake, "pulses", day, _pulses(np.arange(nodes), day, nodes))
+        write_file(lake, "gauges", day, _gauges(nodes, day, has_unit, rng))
+
+
+def _gauges(
+    nodes: int, day: int, has_unit: NDArray[np.bool_], rng: np.random.Generator
+) -> dict[str, Any]:
+    """As nodes send them: those that grow three times a day, the others daily."""
+    gauges = ("uptime_s", "dead_cgroups", "live_cgroups", "dentries", "inodes", "slab_bytes")
+    looks = [(gauge, look) for gauge in range(len(gauges)) for look in range(3 if gauge < 2 else 1)]
+    node = np.tile(np.arange(nodes), len(looks))
+    gauge = np.repeat([gauge for gauge, _ in looks], nodes)
+    time_days = day + np.repeat([look for _, look in looks], nodes) / 3
+    leak = np.where(has_unit, 9_000.0, 5.0) * (1 + np.arange(nodes) % 7 / 10)
+    value = np.where(gauge == 0, time_days * 86_400, time_days * leak[node])
+    value = np.where(gauge > 1, rng.uniform(1_000, 2_000, len(node)), value)
+    return {
+        "node": texts(node, names(nodes)),
+        "time": pa.array(START_NS + (time_days * DAY_NS).astype(np.int64)),
+        "name": texts(gauge, gauges),
+        "value": pa.array(value),
+    }
 
 
 def _write_facts(

@@ -12,13 +12,12 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.dose import TimeAtRisk
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.gauge_series import DAY_S, GaugeSeries, read_gauge_series
-from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.model.span import Span
 
 Floats = NDArray[np.float64]
 # A moment stands for so long, or for longer where there would be more than so many.
 _SHORTEST_S: Final = 1800.0
-_MOST_MOMENTS: Final = 200_000
+_MOST_MOMENTS: Final = 50_000
 
 
 def read_series(
@@ -30,16 +29,18 @@ def read_series(
 
 
 def read_time_at_risk(
-    questions: LakeQuestions, asked: Subject, span: Span, keys: Sequence[NodeKey]
+    questions: LakeQuestions,
+    hits: Mapping[NodeKey, Sequence[int]],
+    span: Span,
+    keys: Sequence[NodeKey],
 ) -> TimeAtRisk | None:
-    """None where no number is known of these nodes."""
+    """`hits` are the moments of each node that has any. None where no number is known of these
+    nodes.
+    """
     if not questions.lake.days("gauges"):
         return None
     series = read_series(questions, keys, span)
-    if series is None:
-        return None
-    before = Span(series.start_ns, span.to_ns)
-    return time_at_risk(series, read_moments(questions, asked, before), span)
+    return None if series is None else time_at_risk(series, hits, span)
 
 
 def time_at_risk(

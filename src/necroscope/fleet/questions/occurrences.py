@@ -35,10 +35,14 @@ class Subject:
 
 
 class Occurrences(NamedTuple):
-    """`first_ns` may lie before the span; `times` are of the span."""
+    """`moments` are all that are known, in order, also before the span; `times` are of the span."""
 
-    first_ns: int
+    moments: list[int]
     times: int
+
+    @property
+    def first_ns(self) -> int:
+        return self.moments[0]
 
 
 def about(event: str | None, cause: str | None) -> Subject:
@@ -58,16 +62,14 @@ def read_occurrences(
     """
     source, views = _source(asked, Span(max(0, span.from_ns - _LOOK_BACK_NS), span.to_ns))
     query = f"""
-        SELECT cluster, node, min(time), count(*) FILTER (time >= ?) AS times
+        SELECT cluster, node, list_sort(list(time)), count(*) FILTER (time >= ?) AS times
         FROM ({source}) WHERE name = ? GROUP BY cluster, node
         HAVING times > 0 ORDER BY cluster, node
     """
     rows = questions.rows(query, views, [span.from_ns, asked.name])
     if not rows:
         raise _nothing(questions, asked, span)
-    return {
-        (cluster, node): Occurrences(first_ns, times) for cluster, node, first_ns, times in rows
-    }
+    return {(cluster, node): Occurrences(moments, times) for cluster, node, moments, times in rows}
 
 
 def read_moments(questions: LakeQuestions, asked: Subject, span: Span) -> dict[NodeKey, list[int]]:

@@ -127,7 +127,8 @@ def why(
     decision = decide(matrix, affected, origins)
     more += verdict_notes(decision, affected, origins)
     carriers = _carriers(decision, keys)
-    risk = read_time_at_risk(questions, asked, span, carriers)
+    moments = {key: each.moments for key, each in happened.items()}
+    risk = read_time_at_risk(questions, moments, span, carriers)
     return WhyAnswer(
         asked,
         span,

@@ -9,16 +9,17 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.dose import TimeAtRisk
 from necroscope.fleet.gauge_series import DAY_S
 from necroscope.fleet.questions.doses import read_time_at_risk
-from necroscope.fleet.questions.occurrences import Subject
+from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.model.span import Span
 
 RESET = Subject("event", "nic_reset")
 
 
 def at_risk(drawn: DrawnLake, span: Span | None = None) -> TimeAtRisk:
+    questions = LakeQuestions(drawn.write(), moment(10))
     found = read_time_at_risk(
-        LakeQuestions(drawn.write(), moment(10)),
-        RESET,
+        questions,
+        read_moments(questions, RESET, Span(moment(0), moment(10))),
         span or Span(moment(0), moment(10)),
         [(CLUSTER, "n0"), (CLUSTER, "n1")],
     )
@@ -84,4 +85,5 @@ def test_without_numbers_there_is_nothing_to_weigh(tmp_path: Path) -> None:
     drawn.event("n0", "nic_reset", 4)
     questions = LakeQuestions(drawn.write(), moment(10))
     span = Span(moment(0), moment(10))
-    assert read_time_at_risk(questions, RESET, span, [(CLUSTER, "n0")]) is None
+    hits = {(CLUSTER, "n0"): [moment(4)]}
+    assert read_time_at_risk(questions, hits, span, [(CLUSTER, "n0")]) is None
