@@ -10,13 +10,15 @@ from necroscope.fleet.gauge_series import DAY_S, UPTIME
 from necroscope.model.units import format_bytes
 
 _BYTES: Final = "_bytes"
+_POPULATION: Final = "population:"
 
 
 def gauge_words(name: str) -> str:
     """`dead_cgroups` as people say it."""
     if name == UPTIME:
         return "uptime"
-    return name.removesuffix(_BYTES).replace("_", " ")
+    kind = name.removeprefix(_POPULATION)
+    return kind.replace("-", " ") if kind != name else name.removesuffix(_BYTES).replace("_", " ")
 
 
 def _subject(name: str) -> str:

@@ -42,6 +42,10 @@ GAUGES: Final = {
         PushedGauge("busy_cores", 0.5, 3600),
     )
 }
+# Populations (`population:tcp-sockets`): how much of what users make the kernel holds.
+_POPULATION: Final = PushedGauge("population:", 0.1, 3600)
+_MOST_POPULATIONS: Final = 40
+_MOST_NAMES: Final = 200
 _CGROUPS: Final = ("time", "controller", "path", "tracked", "visible", "dying")
 
 # Of each gauge that was pushed: when, and its value.
@@ -57,7 +61,9 @@ def gauge_rows(store: Store, span: Span, pushed: Pushed) -> list[dict[str, Any]]
     for name, value in _read(store, span):
         before_ns, before = pushed.get(name, [0, 0.0])
         age_ns = time_ns - before_ns
-        gauge = GAUGES[name]
+        gauge = GAUGES.get(name, _POPULATION)
+        if name not in pushed and len(pushed) >= _MOST_NAMES:
+            continue
         has_changed = abs(value - before) > gauge.step * abs(before)
         is_due = age_ns >= DAY_NS or age_ns < 0
         if is_due or (has_changed and age_ns >= gauge.least_s * NS_PER_S):
@@ -72,6 +78,7 @@ def _read(store: Store, span: Span) -> Iterator[tuple[str, float]]:
     if anchors.num_rows:
         yield UPTIME, _last(anchors, "boottime_ns") / NS_PER_S
     yield from _cgroups(store.rows("cgroups", *span, columns=_CGROUPS))
+    yield from _populations(store.rows("populations", *span, columns=("kind", "count", "pid")))
     memory = store.rows("memory", *span, columns=("time", *_MEMORY))
     for name in _MEMORY if memory.num_rows else ():
         value = memory.column(name)[-1].as_py()
@@ -106,6 +113,14 @@ def _cgroups(rows: pa.Table) -> Iterator[tuple[str, float]]:
         yield DEAD_CGROUPS, float(dying)
     if visible is not None:
         yield "live_cgroups", float(visible)
+
+
+def _populations(rows: pa.Table) -> Iterator[tuple[str, float]]:
+    """Of the node, not of single processes; of many kinds the largest."""
+    last = {row["kind"]: row["count"] for row in rows.to_pylist() if row["pid"] is None}
+    largest = sorted(last, key=lambda kind: (-last[kind], kind))[:_MOST_POPULATIONS]
+    for kind in largest:
+        yield f"{_POPULATION.name}{kind}", float(last[kind])
 
 
 def _last(rows: pa.Table, name: str) -> float:

@@ -70,3 +70,24 @@ def test_what_was_not_measured_is_not_there(tmp_path: Path) -> None:
     rows = gauge_rows(store, Span(at(0), at(MINUTE)), {})
     assert {row["name"] for row in rows} == {"dead_cgroups", "live_cgroups", "uptime_s"}
     assert gauge_rows(store, Span(at(600), at(660)), {}) == []
+
+
+def test_populations_of_the_node_are_told_and_those_of_single_processes_are_not(
+    tmp_path: Path,
+) -> None:
+    segment = WrittenSegment(new_recording(tmp_path / "r"), 0)
+    segment.add(
+        "populations",
+        row("populations", 5, kind="tcp-sockets", count=900),
+        row("populations", 15, kind="tcp-sockets", count=1_000),
+        row("populations", 15, kind="open-files", count=70, pid=7, comm="x"),
+        *(row("populations", 20, kind=f"slab:{number}", count=number) for number in range(60)),
+    ).seal()
+    pushed: Pushed = {}
+    rows = gauge_rows(Store.open(tmp_path / "r"), Span(at(0), at(MINUTE)), pushed)
+    found = {each["name"]: each["value"] for each in rows}
+    assert found["population:tcp-sockets"] == 1_000
+    assert "population:open-files" not in found
+    assert len(found) == 40
+    full: Pushed = {f"population:{number}": [1.0, 1.0] for number in range(200)}
+    assert gauge_rows(Store.open(tmp_path / "r"), Span(at(0), at(MINUTE)), full) == []
