@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "record": "the flight recorder: every core, every second, to a directory",
     "info": "what a recording holds",
     "diagnose": "what starved a core, who did it, and what to do",
+    "diff": "how two nodes differ, from their recordings; also as a gate with an exit code",
     "changes": "what changed in a stretch of time against the one before it",
     "job": "why did this job die? From its last line to the core, over the nodes it ran on",
     "excerpt": "cut a window out of a recording, as one of its own",
@@ -41,7 +42,7 @@ _COMMANDS: Final = {
     "stakeout": "run a job again and again under the recorder until an event is caught or it fails",
     "completion": "print the shell completion script",
 }
-_READERS: Final = ("info", "diagnose", "changes", "job", "excerpt", "flame", "view")
+_READERS: Final = ("info", "diagnose", "diff", "changes", "job", "excerpt", "flame", "view")
 
 
 class Commands(click.Group):

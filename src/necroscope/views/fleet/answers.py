@@ -10,6 +10,7 @@ _MOST_NODES: Final = 50
 _MOST_INCIDENTS: Final = 30
 _MOST_JOBS: Final = 15
 _MOST_DIFFERENCES: Final = 40
+_MOST_RECORDED: Final = 200
 # Of groups: what differs more often by chance is listed in JSON only.
 _RARE: Final = 0.05
 _ABSENT: Final = "(not there)"
@@ -173,6 +174,24 @@ def diff_to_text(answer: dict[str, Any], width: int = WIDTH, most: int = _MOST_D
             f"and {count - len(rare[:most])} more, most of them no rarer than chance would have it:"
             " see --json"
         )
+    return "\n".join([*lines, *items("left out (shown with --all)", left_out(answer), width)])
+
+
+def recording_diff_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
+    """Of two recordings there is no fleet that tells what is rare: by kind and name."""
+    a, b = answer["a"]["name"], answer["b"]["name"]
+    lines = [
+        *paragraph(f"A: {a}, B: {b}", width),
+        f"{answer['count']} facts differ, {answer['same']} are the same",
+        "",
+    ]
+    shown = answer["differences"][:_MOST_RECORDED]
+    rows = [
+        (f"{each['kind']} {each['name']}", _values(each["a"]), _values(each["b"])) for each in shown
+    ]
+    lines += table(("fact", "A", "B"), rows) if rows else []
+    more = answer["count"] - len(shown)
+    lines += [f"and {more} more, see --json"] if more else []
     return "\n".join([*lines, *items("left out (shown with --all)", left_out(answer), width)])
 
 
