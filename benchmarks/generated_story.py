@@ -4,7 +4,8 @@ same nodes, and a node begins to fail when it holds so many dead cgroups, after 
 A bootstrap step fails in two of three zones, and the unit that waits for it never starts there. In
 the third it crashes every few seconds and leaks. Nodes leak at different speeds and are rebooted
 now and then, so that the count and the uptime can be told apart. Where `treated_day` is given, the
-unit is disabled on half of its nodes on that day, by lot, and they are rebooted.
+unit is disabled on half of its nodes on that day, by lot, and all of its nodes are rebooted: else
+the reboot alone would seem to help for a week.
 """
 
 import json
@@ -24,7 +25,7 @@ UNIT = "ecs.service"
 STEP = "node-bootstrap.service"
 IMAGE = "amazon/amazon-ecs-agent:latest"
 CLUSTER = "generated"
-_HOURS_A_ROW = 8
+HOURS_A_ROW = 8
 _FOLLOWING = (
     ("config_file", "/etc/resolv.conf"), ("config_file", "/etc/apt/sources.list"),
     ("package", "containerd.io"), ("package", "kubelet"), ("sysctl", "net.core.somaxconn"),
@@ -45,12 +46,13 @@ class Story:
     leak_a_day: float = 9_500
     spread: float = 0.25
     hits_a_day: float = 0.7
-    treated_day: float | None = None
+    treated_day: int | None = None
     helps: bool = True
     carriers: set[str] = field(default_factory=set)
     treated: set[str] = field(default_factory=set)
     dead: dict[str, float] = field(default_factory=dict)
     leaks: dict[str, float] = field(default_factory=dict)
+    uptime_days: dict[str, float] = field(default_factory=dict)
     hit: set[str] = field(default_factory=set)
     _rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -77,6 +79,7 @@ class Story:
                 "pulses", node, day + 0.99, recorder_version="1.0", cpus=96, clock_offset_ns=5,
                 span_from=_moment(day), span_to=_moment(day + 1),
             )  # fmt: skip
+            self._add("jobs", node, day + 0.9, kind="ray_job", name="train", outcome="success")
         self._live(node, rng, is_carrier=is_carrier)
 
     def _facts(self, node: str, zone: str, rng: np.random.Generator, *, is_carrier: bool) -> None:
@@ -102,16 +105,19 @@ class Story:
         leak = self.leak_a_day * float(np.exp(rng.normal(0, self.spread))) if is_carrier else 0.0
         uptime, is_treated = float(rng.uniform(0, 5)), False
         dead, reboot_in = leak * uptime, np.inf
-        treated_day = self.treated_day if is_carrier and rng.random() < 0.5 else None
+        begins = 24 * self.treated_day if self.treated_day is not None and is_carrier else -1
+        takes_part = bool(rng.random() < 0.5)
         for hour in range(24 * self.days):
             day = hour / 24
-            if treated_day is not None and not is_treated and day >= treated_day:
-                is_treated, reboot_in = True, 0.0
-                self.treated.add(node)
-                self._add("facts", node, day, kind="unit_file", name=UNIT, value="disabled")
+            if hour == begins:
+                reboot_in = 0.0
+                is_treated = takes_part
+                if is_treated:
+                    self.treated.add(node)
+                    self._add("facts", node, day, kind="unit_file", name=UNIT, value="disabled")
             if reboot_in <= 0:
                 uptime, dead, reboot_in = 0.0, 0.0, np.inf
-            if hour % _HOURS_A_ROW == 0:
+            if hour % HOURS_A_ROW == 0:
                 self._gauges(node, day, uptime, dead, rng)
             size = uptime if self.by_uptime else dead
             is_due = is_carrier and size >= self.threshold
@@ -122,7 +128,7 @@ class Story:
             uptime += 1 / 24
             dead += (0.0 if is_treated and self.helps else leak) / 24 * float(rng.uniform(0.7, 1.3))
             reboot_in -= 1
-        self.dead[node], self.leaks[node] = dead, leak
+        self.dead[node], self.leaks[node], self.uptime_days[node] = dead, leak, uptime
 
     def _gauges(
         self, node: str, day: float, uptime: float, dead: float, rng: np.random.Generator

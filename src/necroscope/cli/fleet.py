@@ -14,8 +14,11 @@ _COMMANDS: Final = {
     "nodes": "the nodes: who is alive, since when, with which labels",
     "incidents": "what happened on all nodes, newest first",
     "why": "which difference between the nodes predicts an event or a cause",
+    "next": "which nodes will be hit next, and when",
     "diff": "how two nodes or two groups of nodes differ",
+    "baseline": "what runs on the nodes that no one asked for, and which units never succeed",
     "change": "how often something happened before and after a change",
+    "trial": "does a treatment help? Nodes by lot, a test that stops as soon as it knows",
     "flame": "the flame graph of a group of nodes, also against another group",
     "sweep": "diagnose all evidence in the lake again, on all cores or on Ray",
 }

@@ -28,7 +28,7 @@ def command(
     as_json: bool,
 ) -> None:
     """How often something happened before and after a fact changed, with its interval, and how
-    units and Ray jobs ended.
+    units and Ray jobs ended. Numbers that nodes push (dead cgroups, slab, ...) are compared too.
 
     Each node is compared with itself; nodes that did not change show what would have
     happened anyway.

@@ -11,10 +11,12 @@ from click.testing import CliRunner, Result
 from tests.fleet_lakes import draw_story
 
 from necroscope.cli import (
+    fleet_baseline,
     fleet_change,
     fleet_diff,
     fleet_flame,
     fleet_incidents,
+    fleet_next,
     fleet_nodes,
     fleet_why,
 )
@@ -39,6 +41,8 @@ def test_each_question_answers_as_text_and_as_json(lake: Path) -> None:
         (fleet_why.command, ["--event", "nic_reset"], "leaders"),
         (fleet_diff.command, ["zone=a", "zone=b"], "differences"),
         (fleet_nodes.command, [], "nodes"),
+        (fleet_next.command, ["--event", "nic_reset"], "carriers"),
+        (fleet_baseline.command, [], "unasked"),
         (fleet_incidents.command, [], "incidents"),
         (
             fleet_change.command,

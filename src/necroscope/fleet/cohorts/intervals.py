@@ -37,7 +37,8 @@ def ratio_interval(after: float, before: float, time_after: float, time_before: 
 def chance_of_few(after: float, before: float, time_after: float, time_before: float) -> float:
     """That there are this few after, or fewer, if the rate has not changed."""
     share = time_after / (time_after + time_before)
-    return 1.0 if before <= 0 else 1.0 - beta_cdf(share, after + 1, before)
+    # The other tail of the mirrored distribution: a difference from 1 would end at 0.
+    return 1.0 if before <= 0 else beta_cdf(1 - share, before, after + 1)
 
 
 def burst_size(counts: Sequence[int], times: Sequence[float]) -> float:

@@ -24,6 +24,7 @@ router: Final = APIRouter(prefix="/v1")
 _TURNS: Final = Turns(at_once=2, waiting=20, longest_wait_s=30.0)
 _LONGEST_S: Final = 30.0
 _LONGEST_TEXT: Final = 4096
+_LONGEST_LIST: Final = 32_768
 
 Text = Annotated[str | None, Query(max_length=_LONGEST_TEXT)]
 Name = Annotated[str | None, Query(max_length=200)]
@@ -108,6 +109,25 @@ def why(
     )
 
 
+@router.get("/next")
+def next_to_be_hit(
+    grant: Reader,
+    collector: CollectorOf,
+    event: Name = None,
+    cause: Name = None,
+    where: Text = None,
+    since: Moment = None,
+    until: Moment = None,
+) -> Json:
+    """Which nodes carry what was named and are not hit yet, and when they will be."""
+    return _ask(
+        "next",
+        grant,
+        collector,
+        {"event": event, "cause": cause, "where": where, "since": since, "until": until},
+    )
+
+
 @router.get("/diff")
 def diff(
     grant: Reader,
@@ -127,6 +147,20 @@ def diff(
     )
 
 
+@router.get("/baseline")
+def baseline(
+    grant: Reader,
+    collector: CollectorOf,
+    where: Text = None,
+    expected: Annotated[str | None, Query(max_length=_LONGEST_LIST)] = None,
+    since: Moment = None,
+    until: Moment = None,
+) -> Json:
+    """What runs that no one asked for, and how often units succeed."""
+    words = {"where": where, "expected": expected, "since": since, "until": until}
+    return _ask("baseline", grant, collector, words)
+
+
 @router.get("/change")
 def change(
     grant: Reader,
@@ -144,6 +178,22 @@ def change(
         collector,
         {"fact": fact, "event": event, "cause": cause, "since": since, "until": until},
     )
+
+
+@router.get("/trial")
+def trial(
+    grant: Reader,
+    collector: CollectorOf,
+    treated: Annotated[str, Query(max_length=_LONGEST_LIST)],
+    untreated: Annotated[str, Query(max_length=_LONGEST_LIST)],
+    event: Name = None,
+    cause: Name = None,
+    until: Moment = None,
+) -> Json:
+    """Whether a treatment helps, by the nodes that have it and those that have not."""
+    words = {"treated": treated, "untreated": untreated, "event": event, "cause": cause}
+    words["until"] = until
+    return _ask("trial", grant, collector, words)
 
 
 @router.get("/timeline")

@@ -7,23 +7,29 @@ from typing import Any, Final
 
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
+from necroscope.fleet.questions.baseline import baseline
 from necroscope.fleet.questions.change import change
 from necroscope.fleet.questions.diff import diff
 from necroscope.fleet.questions.fact_changes import FactState
 from necroscope.fleet.questions.flame import flame
 from necroscope.fleet.questions.incidents import incident_report, incidents
+from necroscope.fleet.questions.next_nodes import next_nodes
 from necroscope.fleet.questions.nodes import nodes
 from necroscope.fleet.questions.occurrences import about
 from necroscope.fleet.questions.timeline import timeline
+from necroscope.fleet.questions.trial import parse_nodes, trial
 from necroscope.fleet.questions.why import why
 from necroscope.model.span import Span
+from necroscope.model.units import parse_moment_ns
 
 Words = Mapping[str, str | None]
 Json = dict[str, Any]
 # How far back a question looks if nobody says.
 SINCE: Final = {
     "why": "-30d",
+    "next": "-30d",
     "diff": "-7d",
+    "baseline": "-7d",
     "nodes": "-7d",
     "incidents": "-7d",
     "flame": "-1h",
@@ -48,11 +54,23 @@ def _why(questions: LakeQuestions, words: Words) -> Json:
     return why(questions, asked, _span("why", questions, words), words.get("where")).as_json()
 
 
+def _next(questions: LakeQuestions, words: Words) -> Json:
+    asked = about(words.get("event"), words.get("cause"))
+    return next_nodes(
+        questions, asked, _span("next", questions, words), words.get("where")
+    ).as_json()
+
+
 def _diff(questions: LakeQuestions, words: Words) -> Json:
     a, b = _needed(words, "a"), _needed(words, "b")
     return diff(
         questions, a, b, _span("diff", questions, words), with_all=words.get("all") == "true"
     ).as_json()
+
+
+def _baseline(questions: LakeQuestions, words: Words) -> Json:
+    span = _span("baseline", questions, words)
+    return baseline(questions, span, words.get("where"), words.get("expected")).as_json()
 
 
 def _nodes(questions: LakeQuestions, words: Words) -> Json:
@@ -88,6 +106,13 @@ def _change(questions: LakeQuestions, words: Words) -> Json:
     ).as_json()
 
 
+def _trial(questions: LakeQuestions, words: Words) -> Json:
+    asked = about(words.get("event"), words.get("cause"))
+    treated, untreated = (parse_nodes(_needed(words, side)) for side in ("treated", "untreated"))
+    until_ns = parse_moment_ns(words.get("until") or "-0s", questions.now_ns)
+    return trial(questions, asked, treated, untreated, until_ns).as_json()
+
+
 def _timeline(questions: LakeQuestions, words: Words) -> Json:
     asked = about(words.get("event"), words.get("cause"))
     span = _span("timeline", questions, words)
@@ -96,12 +121,15 @@ def _timeline(questions: LakeQuestions, words: Words) -> Json:
 
 _ANSWERS: Final[dict[str, Callable[[LakeQuestions, Words], Json]]] = {
     "why": _why,
+    "next": _next,
     "diff": _diff,
+    "baseline": _baseline,
     "nodes": _nodes,
     "incidents": _incidents,
     "incident": _incident,
     "flame": _flame,
     "change": _change,
+    "trial": _trial,
     "timeline": _timeline,
 }
 

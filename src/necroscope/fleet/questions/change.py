@@ -1,5 +1,5 @@
-"""`fleet change`: did it help? How often something happened, and how often jobs succeeded, before
-and after a fact changed.
+"""`fleet change`: did it help? How often something happened, how often jobs succeeded and how large
+numbers were, before and after a fact changed.
 
 Each node is its own comparison: before its change and after. Nodes that did not change, over the
 same time, tell what would have been without. Events come in bursts; counted by bursts, the interval
@@ -21,6 +21,7 @@ from necroscope.fleet.cohorts.intervals import (
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.protocol import DAY_NS
 from necroscope.fleet.questions.fact_changes import Change, FactState, read_changes
+from necroscope.fleet.questions.gauge_changes import GaugeChange, read_gauge_changes
 from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.fleet.questions.presence import Presence, read_presence
 from necroscope.fleet.questions.success import JobRates, read_success
@@ -133,6 +134,7 @@ class ChangeAnswer:
     changed: Rates
     others: Rates | None
     jobs: tuple[JobRates, ...]
+    gauges: tuple[GaugeChange, ...]
     notes: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -148,6 +150,7 @@ class ChangeAnswer:
             "changed": self.changed.as_json(),
             "others": None if self.others is None else self.others.as_json(),
             "jobs": [each.as_json() for each in self.jobs],
+            "gauges": [each.as_json() for each in self.gauges],
             "notes": list(self.notes),
         }
 
@@ -180,6 +183,7 @@ def change(
         _rates(changed, moments, presence, span),
         others,
         jobs,
+        read_gauge_changes(questions, changed, span),
         tuple(notes),
     )
 

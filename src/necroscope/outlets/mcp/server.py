@@ -30,7 +30,16 @@ _READ_ONLY: Final = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 FleetQuestion = Callable[[str, dict[str, str | None]], Answer]
-_FLEET: Final = ("nodes", "incidents", "timeline", "why", "change", "diff")
+_FLEET: Final = (
+    "nodes",
+    "incidents",
+    "timeline",
+    "why",
+    "next",
+    "change",
+    "diff",
+    "baseline",
+)
 
 
 def make_server(
@@ -92,7 +101,8 @@ _FLAME_TEXT: Final = (
 )
 _FLEET_TEXT: Final = (
     "Questions over many nodes. question is one of nodes, incidents, timeline, why (needs event or"
-    " cause), change (needs fact and event), diff (needs a and b: nodes or label expressions)."
+    " cause), next (likewise: who will be hit), change (needs fact and event), diff (needs"
+    " a and b: nodes or label expressions), baseline (what runs that no one asked for)."
     " since and until bound the time, where chooses nodes: 'zone=a and image!=old*'."
 )
 

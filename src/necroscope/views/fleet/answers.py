@@ -112,6 +112,7 @@ def change_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
     if answer["jobs"]:
         rows = [_job(each) for each in answer["jobs"][:_MOST_JOBS]]
         lines += ["", *table(("", "job", "before", "95 %", "after", "95 %"), rows)]
+    lines += items("numbers", [each["words"] for each in answer["gauges"]], width)
     return "\n".join([*lines, *items("left out", answer["notes"], width)])
 
 

@@ -64,6 +64,13 @@ QUESTIONS = {
     "incidents": {},
     "flame": {"where": "zone=a", "baseline": "zone=b"},
     "timeline": {"event": "nic_reset", "by": "zone"},
+    "next": {"event": "nic_reset"},
+    "baseline": {"expected": "image:*"},
+    "trial": {
+        "event": "nic_reset",
+        "treated": f"eu-1/gpu-001@{moment(2)}, eu-1/gpu-002@{moment(2)}",
+        "untreated": f"eu-1/gpu-000@{moment(2)}",
+    },
     "change": {"fact": "image=v9", "event": "nic_reset"},
 }
 

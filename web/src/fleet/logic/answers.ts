@@ -69,6 +69,11 @@ export interface WhyAnswer {
   outcome: string;
   doubt: string | null;
   summary: string;
+  /** What the nodes' own verdicts say of the first difference; null if they do not name it. */
+  mechanism: { text: string } | null;
+  decided_by: "counts" | "mechanism" | null;
+  /** From which size of a number on it happens; null where no size matters. */
+  dose_summary: string | null;
   nodes: number;
   affected: number;
   times: number;

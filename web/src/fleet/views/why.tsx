@@ -48,6 +48,13 @@ function Headline({ answer, first }: { answer: WhyAnswer; first: Leader | undefi
         {answer.nodes.toLocaleString("en")} nodes, {answer.times.toLocaleString("en")} times · {answer.differences.toLocaleString("en")} differences between the nodes were weighed
       </p>
       <h2>{isNamed && first ? <NamedCause first={first} about={answer.about.name} /> : answer.summary.replace(`${answer.outcome}: `, "")}</h2>
+      {answer.mechanism && (
+        <p>
+          {answer.decided_by === "mechanism" ? "Decided by mechanism, not by counts: " : "The mechanism agrees: "}
+          {answer.mechanism.text}.
+        </p>
+      )}
+      {answer.dose_summary && <p class="dose">{answer.dose_summary}.</p>}
     </header>
   );
 }
