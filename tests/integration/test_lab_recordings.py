@@ -70,3 +70,13 @@ def test_the_handler_that_held_the_core_is_told(name: str) -> None:
     verdict = first_verdict(name)
     told = {verdict["walked"]["function"], *verdict["culprit"]["path"]}
     assert told & set(LABELS[name]["handlers"])
+
+
+@pytest.mark.parametrize("name", ["conntrack-walk", "epoll-walk", "lock-walk", "timer-walk"])
+def test_a_mechanism_without_a_rule_is_told_with_its_maker_and_when_it_will_hurt(name: str) -> None:
+    verdict = first_verdict(name)
+    walked = verdict["walked"]
+    assert walked["function"] in verdict["summary"]
+    assert walked["per_object_ns"] > 0
+    assert walked["one_second_at"] is not None
+    assert verdict["origin"]["name"] == LABELS[name]["origin"]["name"]
