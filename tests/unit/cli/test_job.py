@@ -89,3 +89,10 @@ def test_without_a_recording_the_one_of_the_running_recorder_is_read(
     assert json.loads(ask("--json", JOB))["job"] == JOB
     with pytest.raises(RecordingError, match="there is no directory /nowhere"):
         ask("/nowhere")
+
+
+def test_a_recording_without_jobs_says_what_to_ask_instead() -> None:
+    recording = Path(__file__).parents[2] / "data" / "lab" / "irq-core-collision"
+    with pytest.raises(UsageError, match="no job was recorded here") as caught:
+        ask(recording)
+    assert "necroscope diagnose --at T" in caught.value.hint

@@ -15,6 +15,10 @@ _APART_NS: Final = 30 * NS_PER_S
 _RAY: Final = "ray"
 _SHARED_ROLES: Final = ("raylet", "gcs")
 _MOST_TOLD: Final = 12
+_NO_JOB_HINT: Final = (
+    "jobs of torchrun, Slurm, MPI, Kubernetes and Ray are found by themselves (docs/jobs.md); of"
+    " another program ask for the moment it died: necroscope diagnose --at T"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,11 @@ def choose(found: Sequence[JobRun], name: str | None, at_ns: int | None = None) 
         named = [run for run in named if run.from_ns <= at_ns <= run.to_ns]
     if not named:
         there = sorted({run.job for run in found})
-        hint = f"there are: {', '.join(there[:_MOST_TOLD])}" if there else "no job was recorded"
+        hint = f"there are: {', '.join(there[:_MOST_TOLD])}" if there else _NO_JOB_HINT
         when = f" at {format_moment(at_ns)}" if at_ns is not None else ""
-        raise UsageError(f"there is no job {name!r}{when}" if name else "there is no job", hint)
+        raise UsageError(
+            f"there is no job {name!r}{when}" if name else "no job was recorded here", hint
+        )
     return named[-1]
 
 
