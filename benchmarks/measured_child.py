@@ -56,7 +56,7 @@ class MeasuredChild:
         """CPU seconds so far of the process, its ended children, and its living children."""
         ticks = os.sysconf("SC_CLK_TCK")
         own = _stat(self.pid)
-        living = sum(_stat(pid)[0] for pid in _children(self.pid))
+        living = sum(_stat(pid)[0] for pid in children(self.pid))
         return (own[0] + own[1]) / ticks + living / ticks
 
     def finish(self, number: int | None = signal.SIGTERM, timeout_s: float = 120) -> Cost:
@@ -87,12 +87,12 @@ class MeasuredChild:
             if own:
                 self._last = own
                 self._peak = max(self._peak, own)
-                children = _children(self.pid)
-                self._tree = max(self._tree, own + sum(map(_rss, children)))
-                self._shared_once = max(self._shared_once, sum(map(_pss, [self.pid, *children])))
+                living = children(self.pid)
+                self._tree = max(self._tree, own + sum(map(_rss, living)))
+                self._shared_once = max(self._shared_once, sum(map(_pss, [self.pid, *living])))
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
     try:
         return [
             int(child)
