@@ -151,7 +151,7 @@ def test_refused_bpf_costs_only_delays_waits_and_the_count_of_maps(outcomes):
     assert outcome.filled() >= WITHOUT_PRIVILEGE | SAMPLED | {"log"}
     causes = outcome.causes()
     assert causes.pop("populations") == {NO_COUNT_OF_MAPS}
-    assert causes.keys() == {"softirq_delay", "waits", "run_delay"}
+    assert causes.keys() == {"softirq_delay", "waits", "late_beats", "run_delay"}
     for of_table in causes.values():
         assert any("give CAP_BPF and CAP_PERFMON" in cause for cause in of_table)
     assert outcome.said.count("CAP_BPF is missing") == 2, "once of each source"

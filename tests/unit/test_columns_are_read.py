@@ -32,6 +32,7 @@ FOR_EXPERTS = {
     ("cgroup_ledger", "level"): "the path has it too",
     ("containers", "pod_uid"): "the key under which a kubelet knows the pod",
     ("containers", "qos"): "the class in which a kubelet put the pod",
+    ("late_beats", "stack"): "the wait that explains it has one; this is for what nothing explains",
     ("log", "facility"): "what is not the kernel's own is marked in `events`",
     ("run_delay", "count"): "the sum of the histogram, which the metrics read",
     ("run_delay", "worst_ns"): "`waits` has the long ones with who was in the way",

@@ -42,6 +42,7 @@ LISTED = {
 AT_LEAST = {
     "cgroups": "controller path tracked visible dying",
     "waits": "waited_ns kind is_open cpu pid tid comm cgroup policy stack by_pid by_comm by_policy",
+    "late_beats": "time late_ns period_ns is_open pid tid comm cgroup stack",
     "tasks": "cpu trigger pid tid comm argv0 cgroup syscall file stack",
     "units": (
         "unit active_state sub_state result restarts main_status file_state preset fragment cgroup"

@@ -66,7 +66,7 @@ def test_recording_kept_from_each_version_is_read(version):
     assert (info.lost_samples, info.idle_samples, len(info.pins)) == (9, 30, 1)
     # Tables that came later are empty in it, which needs no upgrader.
     came_later = {"units", "containers", "facts", "core_minutes", "waits", "run_delay", "sampling"}
-    came_later |= {"network", "populations", "job_members", "job_progress"}
+    came_later |= {"network", "populations", "job_members", "job_progress", "late_beats"}
     assert set(TABLES) - set(info.tables) <= came_later
     assert store.rows("waits", *EVER).num_rows == 0
     assert store.rows("units", *EVER).num_rows == 0
