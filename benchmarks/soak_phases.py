@@ -27,7 +27,7 @@ CGROUP_ROOTS = [Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")]
 # What a crowded machine brings by itself: the phase is not the reason.
 ALWAYS = (
     r"the recorder was not run for|sampling at \d+ Hz|reading it cost|more waits than are kept"
-    r"|were not read twice in a row|not all were counted|new processes wait"
+    r"|were not read twice in a row|not all were counted|more new processes"
 )
 # Programs of nobody, and the words that they want.
 HOSTILE = ((FORKS, ""), (HOSTILE_PERF_MAP, ""), (FORGED_STACKS, "60"), (MANY_MAPPINGS, "62000"))
@@ -182,6 +182,6 @@ PHASES = (
     Phase("clock steps", _clock_steps, r"the clock was stepped|ahead of the clock"),
     Phase("full disk", _full_disk, r"No space left|no segment could be opened|seal"),
     Phase("killed children", _killed_children, _LOOKUP),
-    Phase("hostile neighbours", _hostile_neighbours, rf"used up its share|{_LOOKUP}|new processes",
+    Phase("hostile neighbours", _hostile_neighbours, rf"used up its share|{_LOOKUP}|more new processes",
           names=frozenset({"fork-exec-churn", "page-fault-storm", "tlb-shootdown"})),
 )  # fmt: skip

@@ -169,7 +169,7 @@ class Jobs(Source):
                 self._join(newcomer, variables, started_ns, now, reading)
         left = len(self._newcomers.waiting) + self._newcomers.unread
         if left > 2 * ASKED_AT_ONCE:
-            cause = f"{left} new processes wait to be looked at"
+            cause = "more new processes than are looked at: the others wait"
             span = now.time_ns - self._every_ns, now.time_ns
             reading.gaps.append(Gap("job_members", *span, cause, lost=left))
 
