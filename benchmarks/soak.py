@@ -182,8 +182,10 @@ def main() -> int:
         )
         node = Node(child.pid, disk, clock, Path(folder), random.Random(arguments.seed))
         newest_ns(recording)
-        done = soak(node, recording, arguments.minutes)
-        cost = child.finish()
+        try:
+            done = soak(node, recording, arguments.minutes)
+        finally:  # also when the soak itself is ended
+            cost = child.finish()
         code = report(recording, done, cost, arguments.minutes)
         if arguments.dir:
             subprocess.run(["cp", "-r", str(recording), str(arguments.dir)], check=True)

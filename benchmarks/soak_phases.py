@@ -94,14 +94,17 @@ def _cgroup_churn(_node: Node, seconds: float) -> None:
     root = next(place for place in CGROUP_ROOTS if (place / "cgroup.procs").exists())
     top, until = root / f"necroscope-soak-{os.getpid()}", time.monotonic() + seconds
     top.mkdir()
-    for number in itertools.count():
-        if time.monotonic() > until:
-            break
-        (top / f"job-{number}").mkdir()
-        (top / f"job-{number}").rmdir()
-        if number % 500 == 0:
-            time.sleep(0.2)
-    top.rmdir()
+    try:
+        for number in itertools.count():
+            if time.monotonic() > until:
+                break
+            (top / f"job-{number}").mkdir()
+            (top / f"job-{number}").rmdir()
+            if number % 500 == 0:
+                time.sleep(0.2)
+    finally:
+        for left in [*top.glob("job-*"), top]:
+            left.rmdir()
 
 
 def _clock_steps(node: Node, seconds: float) -> None:
