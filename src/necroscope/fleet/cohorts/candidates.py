@@ -30,13 +30,16 @@ _TROUBLE: Final = frozenset({"crash-loop", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class PredictiveDifference:
-    """One difference: `predicates` are its names, true on the same nodes; `has` says on which."""
+    """One difference: `predicates` are its names, true on the same nodes; `has` says on which. It
+    was chosen from `tried` that say the same with another threshold.
+    """
 
     predicates: tuple[Predicate, ...]
     has: Flags
     table: FourfoldTable
     chance: float
     false_share: float
+    tried: int = 1
 
     @property
     def places(self) -> tuple[Predicate, ...]:
@@ -228,6 +231,7 @@ def _candidate(
         table,
         chance,
         false_share,
+        int(asked.tried[rows].min()),
     )
 
 

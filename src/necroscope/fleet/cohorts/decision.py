@@ -298,13 +298,14 @@ def shares(candidates: Sequence[PredictiveDifference]) -> NDArray[np.float64]:
     least surprising.
 
     Each difference gets the chance of the failures as they are if nodes that have it fail at one
-    rate and the others at another, both unknown (two beta-binomials). Every name counts once. A
-    place counts for more: it also carries what was not recorded.
+    rate and the others at another, both unknown (two beta-binomials). Every name counts once, a
+    threshold as one of those that were tried. A place counts for more: it also carries what was not
+    recorded.
     """
     if not candidates:
         return np.zeros(0)
     names = np.array(
-        [len(each.predicates) + _UNRECORDED * bool(each.places) for each in candidates]
+        [len(each.predicates) / each.tried + _UNRECORDED * bool(each.places) for each in candidates]
     )
     weights = np.array([_log_likelihood(each.table) for each in candidates])
     found = np.exp(weights - weights.max()) * names
