@@ -10,12 +10,14 @@ from typing import Any, Final
 import click
 
 from necroscope.analysis.report import Report
+from necroscope.cli.stakeout_nodes import run_over_nodes
 from necroscope.errors import UsageError
 from necroscope.model.units import format_bytes, format_duration, parse_duration_ns
 from necroscope.sources.kernel_log.patterns import PATTERNS
 from necroscope.stakeout.outcome import FAILURE, Outcome, Run
 from necroscope.stakeout.plan import Plan
 from necroscope.stakeout.relevant import relevant
+from necroscope.stakeout.remote_run import OVER_SSH
 from necroscope.stakeout.stakeout import CATCHES, SUMMARY, Stakeout
 from necroscope.store.query import Store
 from necroscope.verdicts.reading import read_report
@@ -50,6 +52,23 @@ _SHOWN_RUNS: Final = 12
     "--count", "counts_all", is_flag=True, help="do not stop at the first: count them all"
 )
 @click.option(
+    "--on",
+    "nodes",
+    multiple=True,
+    metavar="NODE",
+    help="on this node, under its own recorder; may be repeated",
+)
+@click.option(
+    "--over",
+    metavar="TEMPLATE",
+    default=OVER_SSH,
+    show_default=True,
+    help="how a node is reached; {command} is one word for a shell there",
+)
+@click.option(
+    "--against", metavar="CMD", help="with --on: another variant, run in pairs until one is better"
+)
+@click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path),
@@ -67,6 +86,9 @@ def command(
     repeat: int | None,
     parallel: int,
     counts_all: bool,
+    nodes: tuple[str, ...],
+    over: str,
+    against: str | None,
     directory: Path,
     as_json: bool,
     job: tuple[str, ...],
@@ -85,11 +107,19 @@ def command(
     Examples:
       necroscope stakeout --dir night --until nic_reset --for 8h -- ./train.sh
       necroscope stakeout --dir tries --until failure --repeat 50 --parallel 2 -- python job.py
+      necroscope stakeout --dir ab --on gpu-1 --on gpu-2 --for 8h --against ./new.sh -- ./old.sh
       necroscope stakeout --dir rate --count --until oom_kill --for 1h -- ./load-test
     """
-    plan = Plan(
-        _checked(until), parse_duration_ns(length) if length else None, repeat, parallel, counts_all
-    )
+    limit_ns = parse_duration_ns(length) if length else None
+    plan = Plan(_checked(until), limit_ns, repeat, parallel, counts_all)
+    if nodes:
+        sys.exit(run_over_nodes(directory, nodes, job, against, plan, over, as_json=as_json))
+    if against is not None:
+        raise UsageError("--against compares runs on nodes", "say on which: --on NODE")
+    sys.exit(_run_here(directory, job, plan, as_json=as_json))
+
+
+def _run_here(directory: Path, job: tuple[str, ...], plan: Plan, *, as_json: bool) -> int:
     stakeout = Stakeout(directory, job, plan, _progress if sys.stderr.isatty() else lambda *_: None)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stakeout.stop())
@@ -100,7 +130,7 @@ def command(
     click.echo(
         json.dumps(_as_json(outcome, report)) if as_json else _as_text(outcome, report, directory)
     )
-    sys.exit(1 if plan.found(outcome) else 0)
+    return 1 if plan.found(outcome) else 0
 
 
 def _checked(until: tuple[str, ...]) -> frozenset[str]:
