@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from demo_jobs import job_rows
 from demo_truth import (
     DAY_MINUTES,
     DAYS,
@@ -95,9 +96,12 @@ def main() -> None:
     )[:BUNDLES]
     DATA.mkdir(exist_ok=True)
     rows: dict[str, list[pa.Table]] = {}
+    members = job_rows(nodes, story.incidents[0], story.minute_ns, now_ns)
     for node in nodes:
         bundles = {minute for minute, name in with_evidence if name == node.name}
-        for table, own in node_tables(node, story, now_ns, bundles).items():
+        own_tables = node_tables(node, story, now_ns, bundles)
+        own_tables["job_members"] = as_table("job_members", node, members.get(node.name, []))
+        for table, own in own_tables.items():
             rows.setdefault(table, []).append(own)
     for table, parts in rows.items():
         file = DATA / f"{table}.parquet"

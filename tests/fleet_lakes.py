@@ -13,7 +13,8 @@ from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.table_files import write_rows
 
-DAY_NS = 86400 * 10**9
+NS = 10**9
+DAY_NS = 86400 * NS
 # 2026-04-01, 00:00 UTC.
 START_NS = 1_775_001_600 * 10**9
 CLUSTER = "eu-1"
@@ -112,16 +113,31 @@ class DrawnLake:
         }  # fmt: skip
         self.add("incidents", node, moment(day), **{**columns, **others})
 
+    def member(self, node: str, job: str, rank: int | None, day: float, **others: Any) -> None:
+        """A rank of a job that started an hour before `day` and ended then, well unless `others`
+        say how; times in them are seconds from `day`.
+        """
+        columns: dict[str, Any] = {
+            "job": job, "kind": "torch", "role": "rank", "rank": rank, "pid": 100 + (rank or 0),
+            "comm": "python", "started_ns": moment(day) - 3600 * NS, "ended_ns": moment(day),
+            "status": 0, "analysed_ns": 1, "clock_offset_ns": 0, "clock_error_ns": NS // 100,
+        }  # fmt: skip
+        for name in ("started_ns", "ended_ns", "stop_from", "stop_to"):
+            if others.get(name) is not None:
+                others[name] = moment(day) + round(others[name] * NS)
+        row = columns | others
+        self.add("job_members", node, row["ended_ns"] or moment(day), **row)
+
     def gauge(self, node: str, name: str, value: float, day: float) -> None:
         self.add("gauges", node, moment(day), name=name, value=value)
 
-    def write(self, writer: str = "w1") -> Lake:
+    def write(self, writer: str = "w1", now_ns: int = 1) -> Lake:
         for table, rows in self._rows.items():
             schema = LAKE_TABLES[table]
             columns = [
                 pa.array([row.get(field.name) for row in rows], field.type) for field in schema
             ]
-            write_rows(self.lake, table, pa.table(columns, schema=schema), writer, 1)
+            write_rows(self.lake, table, pa.table(columns, schema=schema), writer, now_ns)
         self._rows.clear()
         return self.lake
 

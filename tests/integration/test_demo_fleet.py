@@ -55,7 +55,7 @@ def test_two_demos_at_once_are_refused() -> None:
 
 def test_a_question_that_is_not_answered_fails_the_demo(tmp_path: Path) -> None:
     with pytest.raises(NecroscopeError, match="not asked"):
-        demo_fleet._ask_why(tmp_path)
+        demo_fleet._ask(tmp_path, "why", "--event", "nic_reset")
 
 
 def test_a_collector_that_does_not_come_up_is_told_with_its_reason_and_its_hint(

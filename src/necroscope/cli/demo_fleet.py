@@ -37,9 +37,11 @@ written: {fleet.nodes} generated nodes, {fleet.affected} of them with {fleet.inc
 """
 _CLICK: Final = """
 On the page: above are the resets of the week, by zone. `Why` is the answer you read here, with its
-counts and the nodes that decide; click one of them. `Incidents` have their verdicts, `Compare` is
-for two zones, `Did it help` for the fact unit_file:metrics-d.service=masked: on some nodes it was
-tried two days ago. The same in a terminal, while this runs:
+counts and the nodes that decide; click one of them. `Incidents` have their verdicts, `Jobs` lead
+from a job that died to the node and core that did it, `Compare` is for two zones, `Did it help` for
+the fact unit_file:metrics-d.service=masked: on some nodes it was tried two days ago. The same in a
+terminal, while this runs:
+  necroscope fleet jobs --by zone --since -7d --lake {lake}
   necroscope fleet change --fact unit_file:metrics-d.service=masked --event nic_reset --lake {lake}
   necroscope fleet diff zone=us-east-1a zone=us-east-1b --lake {lake}
   necroscope fleet sweep --again --lake {lake}
@@ -64,20 +66,19 @@ def show_fleet(port: int, *, is_once: bool, opens_browser: bool) -> None:
         lake = Path(place) / "lake"
         fleet = write_demo_lake(data, recording, Lake.open(str(lake)), time.time_ns())
         click.echo(_WRITTEN.format(fleet=fleet))
-        _ask_why(lake)
+        _ask(lake, "why", "--event", _EVENT)
+        click.echo("\nAnd the job that died last, over four nodes:\n")
+        _ask(lake, "job")
         if not is_once:
             click.echo(_CLICK.format(lake=lake))
             _serve(lake, Path(place) / "tokens.toml", port, opens_browser=opens_browser)
 
 
-def _ask_why(lake: Path) -> None:
-    words = ["fleet", "why", "--event", _EVENT, "--lake"]
-    click.echo(f"$ necroscope {' '.join(words)} {lake}\n")
+def _ask(lake: Path, *words: str) -> None:
+    click.echo(f"$ necroscope fleet {' '.join(words)} --lake {lake}\n")
     sys.stdout.flush()
-    ended = subprocess.run(
-        [sys.executable, "-P", "-m", "necroscope", *words, str(lake)], check=False
-    )
-    if ended.returncode:
+    command = [sys.executable, "-P", "-m", "necroscope", "fleet", *words, "--lake", str(lake)]
+    if subprocess.run(command, check=False).returncode:
         raise NecroscopeError("the fleet was not asked", "what it says above is why")
 
 

@@ -13,6 +13,8 @@ _COMMANDS: Final = {
     "push": "send a recording to a collector, once or as it grows",
     "nodes": "the nodes: who is alive, since when, with which labels",
     "incidents": "what happened on all nodes, newest first",
+    "jobs": "jobs over nodes, how they ended, and how often they succeed",
+    "job": "why a job died: from its last line to the core",
     "why": "which difference between the nodes predicts an event or a cause",
     "next": "which nodes will be hit next, and when",
     "diff": "how two nodes or two groups of nodes differ",
@@ -51,5 +53,6 @@ def command() -> None:
       necroscope fleet token new --cluster eu-1 --role push --to tokens.toml
       necroscope fleet serve --lake /var/lib/necroscope-lake --tokens tokens.toml
       necroscope fleet push D --to https://collector:7443 --token-file token --follow
+      necroscope fleet job 4711 --lake /var/lib/necroscope-lake
       necroscope fleet why --event nic_reset --lake /var/lib/necroscope-lake
     """

@@ -118,9 +118,8 @@ def command(
       necroscope fleet push D --to http://127.0.0.1:7443 --token-file token --label zone=a --json
     """
     _stay_small()
-    sender = Sender(url, token_file, ca_file)
+    sender, bound_bytes = Sender(url, token_file, ca_file), _bound(spool_bytes)
     _warn_of_readers(sender, token_file)
-    bound_bytes = _bound(spool_bytes)
     with (
         until_end_signal(while_stdin=while_stdin) if follow else contextlib.nullcontext() as is_over
     ):
@@ -133,7 +132,8 @@ def command(
         for note in notes:
             _tell(note)
         delivery = Delivery(state, sender, _tell)
-        pusher = Pusher(recording, state, delivery, name, chosen)
+        ask = _ask_recorder if while_stdin else _ask_nobody
+        pusher = Pusher(recording, state, delivery, name, chosen, keep_window=ask)
         try:
             is_whole = _follow(pusher, is_over) if is_over is not None else pusher.push_all()
         finally:
@@ -142,6 +142,16 @@ def command(
     _report(pusher, delivery, state, name, as_json=as_json)
     if not is_whole:
         raise _incomplete(delivery, spool)
+
+
+def _ask_recorder(line: str) -> None:
+    """The recorder that started us reads our standard output line by line."""
+    with contextlib.suppress(OSError):
+        os.write(1, f"{line}\n".encode("ascii"))
+
+
+def _ask_nobody(_: str) -> None:
+    """Whoever runs the command keeps what they like."""
 
 
 def _incomplete(delivery: Delivery, spool: Spool) -> NecroscopeError:

@@ -9,6 +9,7 @@ from necroscope.views.fleet.why import why_to_text
 @click.command("why")
 @click.option("--event", metavar="KIND", help="an event: nic_reset, soft_lockup, oom_kill, ...")
 @click.option("--cause", metavar="SLUG", help="a verdict's cause: zombie-memcg-walk, ...")
+@click.option("--job-failed", is_flag=True, help="nodes to which the deaths of jobs lead")
 @click.option("--where", metavar="EXPR", help="only among these nodes: 'zone=a and image!=old*'")
 @with_span("-30d")
 @with_source
@@ -16,6 +17,7 @@ from necroscope.views.fleet.why import why_to_text
 def command(
     event: str | None,
     cause: str | None,
+    job_failed: bool,
     where: str | None,
     since: str | None,
     until: str | None,
@@ -30,7 +32,9 @@ def command(
     \b
     Examples:
       necroscope fleet why --event nic_reset --lake /var/lib/necroscope-lake
+      necroscope fleet why --job-failed --since -14d --lake /var/lib/necroscope-lake
       necroscope fleet why --cause zombie-memcg-walk --url https://collector:7443 --token-file token
     """
     words = {"event": event, "cause": cause, "where": where, "since": since, "until": until}
+    words["job_failed"] = "true" if job_failed else None
     show(source.ask("why", words), why_to_text, as_json=as_json)

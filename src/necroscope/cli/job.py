@@ -16,14 +16,10 @@ from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.recording_place import find_recording
 from necroscope.errors import UsageError
 from necroscope.model.span import Span
-from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
+from necroscope.model.units import format_moment, parse_moment_ns
 from necroscope.store.query import Store
 from necroscope.verdicts.reading import read_incidents
 from necroscope.views.fleet.jobs import job_to_text, jobs_to_text
-
-# Before a job's end, and after it: what held a member began before its time-out.
-_BEFORE_NS = 300 * NS_PER_S
-_AFTER_NS = 60 * NS_PER_S
 
 
 @click.command()
@@ -80,11 +76,8 @@ def jobs_answer(found: list[JobRun]) -> dict[str, Any]:
 
 
 def story(run: JobRun, stores: dict[str, Store]) -> Any:
-    """The members again, of the minutes around the end only, and the verdicts of that time."""
-    ended = [one.ended_ns for one in run.members if one.ended_ns is not None]
-    last_ns = max(ended) if ended else run.to_ns
-    span = Span(max(0, min([*ended, last_ns]) - _BEFORE_NS), last_ns + _AFTER_NS)
-    nodes = [_node(stores[node], span, node) for node in {one.node for one in run.members}]
+    """With the verdicts of the minutes around its end."""
+    nodes = [_node(stores[node], run.end_span, node) for node in run.nodes]
     return tell(run.job, run.members, nodes)
 
 

@@ -178,7 +178,7 @@ def _record(
         ended = [ENDED] if broker is not None and broker.has_ended else []
         line.tell_new([*recorder.notices(), *ended])
         line.tell([*notices, *(one for child in (*verdicts, *push) for one in child.tend())])
-        for child in verdicts:
+        for child in (*verdicts, *push):
             requested.keep(child.output())
         line.show(status, disk)
         if sources.clocks is not None and sources.clocks.is_epoch_over:

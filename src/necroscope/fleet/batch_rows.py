@@ -2,29 +2,52 @@
 facts, the clock's offset.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from necroscope.fleet.lake_tables import JSON_COLUMNS, LAKE_TABLES, TEXT_LIMITS
 from necroscope.fleet.protocol import LABEL, Batch, Columns
 from necroscope.model.names import NAME_LIMIT, clean
+from necroscope.model.units import NS_PER_S
+
+# A body may take some time to come; a clock that was set is off by more.
+_LONGEST_WAY_NS: Final = 2 * NS_PER_S
 
 
 def rows_of(
-    batch: Batch, cluster: str, received_ns: int, sent_ns: int | None
+    batch: Batch,
+    cluster: str,
+    received_ns: int,
+    sent_ns: int | None,
+    clock: tuple[int, int] | None = None,
 ) -> dict[str, pa.Table]:
     """By table; those without rows are not there. `sent_ns` is better than the batch's own, which
-    may have waited in a spool.
+    may have waited in a spool; `clock`, which the node measured, is better than both.
     """
     tables = dict(batch.tables)
     if batch.labels:
         tables["facts"] = _with_labels(tables.get("facts", {}), batch)
-    offset_ns = received_ns - (batch.sent_ns if sent_ns is None else sent_ns)
-    given = {"cluster": cluster, "node": batch.node, "clock_offset_ns": offset_ns}
+    plain_ns = received_ns - (batch.sent_ns if sent_ns is None else sent_ns)
+    offset_ns, error_ns = _clock(plain_ns, None if sent_ns is None else clock)
+    given = {
+        "cluster": cluster,
+        "node": batch.node,
+        "clock_offset_ns": offset_ns,
+        "clock_error_ns": error_ns,
+    }
     return {
         name: _arrow(name, columns, given) for name, columns in tables.items() if columns["time"]
     }
+
+
+def _clock(plain_ns: int, clock: tuple[int, int] | None) -> tuple[int, int | None]:
+    """What was measured, unless a clock was set since: then this very batch is the better witness,
+    although its way is part of what it says.
+    """
+    if clock is None or abs(plain_ns - clock[0]) > clock[1] + _LONGEST_WAY_NS:
+        return plain_ns, None
+    return clock
 
 
 def _with_labels(facts: Columns, batch: Batch) -> Columns:

@@ -127,6 +127,7 @@ class Compactor:
                 receipt.cluster,
                 receipt.received_ns,
                 receipt.sent_ns,
+                receipt.clock,
             )
         except (BadBatch, TooLarge):
             self._keep_aside(receipt.body, done)

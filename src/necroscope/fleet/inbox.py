@@ -27,13 +27,15 @@ class Receipt:
     """A batch's body, the cluster that its token stands for, and the collector's clock when it
     came.
 
-    `sent_ns` is the node's clock at that sending, where it told.
+    `sent_ns` is the node's clock at that sending, where it told; `clock` what the node measured of
+    the collector's clock minus its own, and how far that may be off.
     """
 
     cluster: str
     received_ns: int
     sent_ns: int | None
     body: bytes
+    clock: tuple[int, int] | None = None
 
 
 def inbox_path(time_ns: int, collector: str) -> str:
@@ -53,7 +55,9 @@ def origin_of(path: str) -> tuple[int, str] | None:
 def pack(receipts: Iterable[Receipt]) -> bytes:
     parts = [_MAGIC]
     for receipt in receipts:
-        origin = json.dumps([receipt.cluster, receipt.received_ns, receipt.sent_ns]).encode()
+        clock = list(receipt.clock) if receipt.clock is not None else []
+        known = [receipt.cluster, receipt.received_ns, receipt.sent_ns, *clock]
+        origin = json.dumps(known).encode()
         lengths = _LENGTHS.pack(len(origin), len(receipt.body))
         parts += [lengths, _SUM.pack(_sum_of(lengths, origin, receipt.body)), origin, receipt.body]
     return b"".join(parts)
@@ -78,6 +82,6 @@ def unpack(data: bytes) -> Iterator[Receipt]:
         origin, body = data[start:middle], data[middle : middle + body_bytes]
         if _sum_of(lengths, origin, body) != _SUM.unpack_from(data, position + _LENGTHS.size)[0]:
             raise CorruptData("an inbox file fails its checksum")
-        cluster, received_ns, sent_ns = json.loads(origin)
-        yield Receipt(cluster, received_ns, sent_ns, body)
+        cluster, received_ns, sent_ns, *clock = json.loads(origin)
+        yield Receipt(cluster, received_ns, sent_ns, body, tuple(clock) if clock else None)
         position = middle + body_bytes

@@ -59,27 +59,37 @@ LAKE_TABLES: Final[dict[str, pa.Schema]] = {
     # ...]`, the nearest first.
     "incidents": _schema(
         "end int64, id text, core int16?, mode text?, cause text, confidence float, title text?,"
-        " summary text?, culprit_comm text?, culprit_cgroup text?, culprit_unit text?,"
-        " culprit_container text?, origin_kind text?, origin_name text?, origin_chain text?, events"
-        " text?, report text, bundle text?, analysed_by text, analysed_ns int64"
+        " summary text?, culprit_comm text?, culprit_pid int32?, culprit_cgroup text?, culprit_unit"
+        " text?, culprit_container text?, origin_kind text?, origin_name text?, origin_chain text?,"
+        " events text?, report text, bundle text?, analysed_by text, analysed_ns int64"
     ),
     # Numbers that grow or shrink, when they changed by some percent, and daily: `dead_cgroups`,
     # `uptime_s`, ...
     "gauges": _schema("name text, value float64"),
     "gaps": _schema("end int64, table text, cause text"),
     # One row a batch: who is alive, and what was observed. The collector fills clock_offset_ns: its
-    # clock minus the node's.
+    # clock minus the node's, and how far that may be off, null where no round trip was measured.
     "pulses": _schema(
-        "recorder_version text?, cpus int32?, clock_offset_ns int64?, span_from int64, span_to"
-        " int64"
+        "recorder_version text?, cpus int32?, clock_offset_ns int64?, clock_error_ns int64?,"
+        " span_from int64, span_to int64"
     ),
     # One row per end of a run: kind is unit, ray_job or stakeout; outcome is success or failure.
     "jobs": _schema("kind text, name text, outcome text, detail text?"),
+    # Processes that are part of a job over nodes: one row per hour of its life, and one at its end,
+    # where `time` is that end. `stop_` is how it stood before: readers take the newest analysed_ns.
+    "job_members": _schema(
+        "job text, kind text, role text, rank int32?, world_size int32?, attempt int32?, pid int32,"
+        " comm text, cgroup text?, started_ns int64, leader text?, address text?, cores int32?,"
+        " gpus int32?, ended_ns int64?, status int32?, words text?, peer text?, stop_how text?,"
+        " stop_from int64?, stop_to int64?, stop_core int16?, stop_by text?, stop_by_pid int32?,"
+        " stop_by_cgroup text?, analysed_ns int64, clock_offset_ns int64?, clock_error_ns int64?"
+    ),
 }
 # Who sent a row is decided by its token and its batch, not by the row.
 GIVEN_BY_COLLECTOR: Final = frozenset({"cluster", "node"})
 # Differs when the same batch comes a second time, so it is no part of a row's identity.
-RECEIPT_COLUMNS: Final = {"pulses": ("clock_offset_ns",)}
+_CLOCK: Final = ("clock_offset_ns", "clock_error_ns")
+RECEIPT_COLUMNS: Final = {"pulses": _CLOCK, "job_members": _CLOCK}
 # JSON texts: parsed at the door and written anew, all in ASCII.
 JSON_COLUMNS: Final = {"incidents": ("events", "origin_chain", "report")}
 # In characters; longer texts are cut. All other texts are names.
@@ -91,6 +101,7 @@ TEXT_LIMITS: Final = {
     "path": 16_384,
     "detail": 1024,
     "cgroup": 1024,
+    "words": 1024,
 }
 JSON_LIMIT: Final = 262_144
 # The cause of an incident that turned out to be part of another: its newest row takes it back.

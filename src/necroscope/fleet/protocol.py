@@ -38,6 +38,9 @@ TIME_HEADER: Final = "X-Necroscope-Time-Ns"
 # With a batch, optional: the node's clock at this very sending. `sent_ns` in the body may have
 # waited in a spool.
 SENT_HEADER: Final = "X-Necroscope-Sent-Ns"
+# With a batch, optional: `OFFSET ERROR`, the collector's clock minus the node's, as the node
+# measured it with earlier batches, whose answers hold `arrived_ns` and `answered_ns`.
+CLOCK_HEADER: Final = "X-Necroscope-Clock-Ns"
 
 # Names become parts of paths in the lake.
 NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")

@@ -1,5 +1,5 @@
-"""Windows that the process which judges asks to keep, checked before they are pinned: it reads what
-others wrote, and may be wrong.
+"""Windows that the processes which judge and push ask to keep, checked before they are pinned: they
+read what others wrote, and may be wrong.
 """
 
 import re

@@ -41,6 +41,19 @@ def test_the_clock_at_sending_counts_and_not_the_time_in_the_spool() -> None:
     assert pulses["clock_offset_ns"].to_pylist() == [7]
 
 
+def test_a_clock_that_the_node_measured_comes_with_its_error() -> None:
+    batch, two_s = made_batch(), 2 * NS
+    rows = rows_of(batch, "c", batch.sent_ns + two_s + NS, batch.sent_ns, (two_s, 5))["pulses"]
+    assert (rows["clock_offset_ns"][0].as_py(), rows["clock_error_ns"][0].as_py()) == (two_s, 5)
+
+
+def test_a_clock_that_was_set_since_it_was_measured_is_not_believed() -> None:
+    batch = made_batch()
+    rows = rows_of(batch, "c", batch.sent_ns + 60 * NS, batch.sent_ns, (2 * NS, 5))["pulses"]
+    assert rows["clock_offset_ns"].to_pylist() == [60 * NS]
+    assert rows["clock_error_ns"].to_pylist() == [None]
+
+
 def test_a_node_cannot_tell_its_own_offset() -> None:
     batch = made_batch()
     batch.tables["pulses"]["clock_offset_ns"] = [5]

@@ -23,6 +23,7 @@ from necroscope.fleet.demo_lake import DemoFleet, MovedStore, move_rows, write_d
 from necroscope.fleet.judging import read_and_judge
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import LAKE_TABLES
+from necroscope.fleet.questions.answer import answer
 from necroscope.fleet.questions.occurrences import Subject
 from necroscope.fleet.questions.why import why
 from necroscope.fleet.sweep import sweep
@@ -155,6 +156,17 @@ def test_the_question_finds_the_unit_and_not_the_zone(fleet: tuple[Lake, DemoFle
     assert answer["outcome"] == "separated"
     assert answer["leaders"][0]["name"] == "unit_outcome metrics-d.service is crash-loop"
     assert "us-east-1a" not in answer["summary"]
+
+
+def test_a_job_that_died_leads_to_the_unit_that_leaks(fleet: tuple[Lake, DemoFleet]) -> None:
+    questions = LakeQuestions(fleet[0], NOW_NS)
+    told = answer("jobs", questions, {"since": "-8d"})
+    assert (told["blames"]["machine"], told["blames"]["program"]) == (24, 5)
+    story = answer("job", questions, {})
+    assert (story["blame"], story["cause"], story["core"]) == ("machine", "zombie-memcg-walk", 1)
+    assert story["origin"] is not None
+    assert story["cost"]["gpu_hours"] > 100
+    assert story["cost"]["jobs_this_week"] > 5
 
 
 def test_a_sweep_finds_what_the_nodes_had_found(fleet: tuple[Lake, DemoFleet]) -> None:

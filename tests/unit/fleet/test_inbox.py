@@ -7,7 +7,7 @@ from necroscope.fleet.inbox import Receipt, inbox_path, origin_of, pack, unpack
 
 RECEIPTS = [
     Receipt("eu-1", 5, None, b"first"),
-    Receipt("us-1", 6, 4, b""),
+    Receipt("us-1", 6, 4, b"", (-2_000_000_000, 3_000_000)),
     Receipt("us-1", 7, None, bytes(1000)),
 ]
 

@@ -146,6 +146,16 @@ class JobNode:
     events: tuple[NodeEvent, ...] = ()
     incidents: tuple[NodeIncident, ...] = ()
 
+    def shifted(self, by_ns: int) -> "JobNode":
+        """On another clock."""
+        recorded = Span(self.recorded.from_ns + by_ns, self.recorded.to_ns + by_ns)
+        events = tuple(replace(one, time_ns=one.time_ns + by_ns) for one in self.events)
+        incidents = tuple(
+            replace(one, from_ns=one.from_ns + by_ns, to_ns=one.to_ns + by_ns)
+            for one in self.incidents
+        )
+        return replace(self, recorded=recorded, events=events, incidents=incidents)
+
     @property
     def error_ns(self) -> int:
         return UNMEASURED_ERROR_NS if self.clock_error_ns is None else self.clock_error_ns

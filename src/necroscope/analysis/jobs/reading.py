@@ -25,18 +25,35 @@ _TICK: Final = ("time", "cpu", "state", "elapsed_ns", "cpu_ns", "delay_ns")
 
 
 def read_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
-    """Of each process its last row, with how it stood before its end; those that live, before the
-    end of the span.
-    """
+    """With how each stood before its end; those that live, before the end of the span."""
+    standing = Standing(recording, span)
+    last_ns = min(span.to_ns, recording.info().to_ns or span.to_ns)
+    return [standing.of(member, last_ns) for member in newest_members(recording, span, node)]
+
+
+def newest_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
+    """Of each process its last row of the span."""
     rows = read(recording, "job_members", span)
     newest: dict[tuple[int, str], int] = {}
     for place in range(len(rows)):
         newest[int(rows["pid"][place]), str(rows["job"][place])] = place
     name = node or recording.info().node
-    members = [_member(rows, place, name) for place in newest.values()]
-    ticks, waits = _Ticks(recording, span), _Waits(recording, span)
-    last_ns = min(span.to_ns, recording.info().to_ns or span.to_ns)
-    return [_with_stop(member, ticks, waits, last_ns) for member in members]
+    return [_member(rows, place, name) for place in newest.values()]
+
+
+class Standing:
+    """How members of a recording stood before a moment, from its ticks and waits in a span."""
+
+    def __init__(self, recording: Recording, span: Span) -> None:
+        self._ticks, self._waits = _Ticks(recording, span), _Waits(recording, span)
+
+    def of(self, member: Member, last_ns: int) -> Member:
+        """Before its end, or before `last_ns` if it lives."""
+        until_ns = member.ended_ns if member.ended_ns is not None else last_ns
+        own = self._ticks.of(member.pid, member.job)
+        seen_ns = max([member.seen_ns, *(tick.time_ns for tick in own[-1:])])
+        stop = stop_of(own, self._waits.of(member.pid), until_ns)
+        return replace(member, stop=stop, seen_ns=seen_ns)
 
 
 def read_node(
@@ -109,21 +126,20 @@ def _member(rows: ColumnArrays, place: int, node: str) -> Member:
     )
 
 
-def _with_stop(member: Member, ticks: "_Ticks", waits: "_Waits", last_ns: int) -> Member:
-    until_ns = member.ended_ns if member.ended_ns is not None else last_ns
-    own = ticks.of(member.pid, member.job)
-    seen_ns = max([member.seen_ns, *(tick.time_ns for tick in own[-1:])])
-    return replace(member, stop=stop_of(own, waits.of(member.pid), until_ns), seen_ns=seen_ns)
-
-
 class _Ticks:
     def __init__(self, recording: Recording, span: Span) -> None:
         self._rows = read(recording, "job_progress", span)
+        self._places: dict[tuple[int, str], list[int]] = {}
+        if len(self._rows):
+            names = zip(self._rows["pid"].tolist(), self._rows["job"].tolist(), strict=True)
+            for place, name in enumerate(names):
+                self._places.setdefault(name, []).append(place)
 
     def of(self, pid: int, job: str) -> list[ProgressTick]:
-        if not len(self._rows):
+        places = self._places.get((pid, job))
+        if not places:
             return []
-        own = self._rows.at((self._rows["pid"] == pid) & (self._rows["job"] == job))
+        own = self._rows.at(np.array(places))
         return [
             ProgressTick(
                 int(time_ns), int(core), str(state), int(passed), int(worked), _whole(late)

@@ -8,10 +8,13 @@ from typing import Final
 
 from necroscope.analysis.jobs.member import Member
 from necroscope.errors import UsageError
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
 # Members that start later than this after all others have ended are another run's.
 _APART_NS: Final = 30 * NS_PER_S
+_BEFORE_NS: Final = 300 * NS_PER_S
+_AFTER_NS: Final = 60 * NS_PER_S
 _RAY: Final = "ray"
 _SHARED_ROLES: Final = ("raylet", "gcs")
 _MOST_TOLD: Final = 12
@@ -33,6 +36,17 @@ class JobRun:
     @property
     def to_ns(self) -> int:
         return max(member.ended_ns or member.seen_ns for member in self.members)
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted({member.node for member in self.members})
+
+    @property
+    def end_span(self) -> Span:
+        """The minutes around its end: what held a member began before its time-out."""
+        ended = [one.ended_ns for one in self.members if one.ended_ns is not None]
+        first_ns, last_ns = (min(ended), max(ended)) if ended else (self.to_ns, self.to_ns)
+        return Span(max(0, first_ns - _BEFORE_NS), last_ns + _AFTER_NS)
 
 
 def runs(members: Iterable[Member]) -> list[JobRun]:

@@ -151,9 +151,11 @@ class _Teller:
 
 def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobStory:
     """Members and nodes on one clock. `members` are all of one run, and not empty."""
-    teller = _Teller(members, nodes)
+    ordered = tuple(
+        sorted(members, key=lambda one: (one.rank is None, one.rank or 0, one.node, one.pid))
+    )
+    teller = _Teller(ordered, nodes)
     outcome = _outcome(teller)
-    ordered = tuple(sorted(members, key=lambda one: (one.rank is None, one.rank or 0, one.node)))
     kind = members[0].kind
     notes = tuple(_notes(teller))
     if outcome in ("succeeded", "running"):

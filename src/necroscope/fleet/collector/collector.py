@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from necroscope.fleet.collector.admission import DailyQuota, RequestBudget, TokenBuckets
 from necroscope.fleet.collector.group_commit import GroupCommit
+from necroscope.fleet.collector.job_deaths import JobDeaths
 from necroscope.fleet.collector.metrics import Metrics, resident_memory_bytes
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits
@@ -50,6 +51,7 @@ class Collector:
     budget: RequestBudget = field(init=False)
     commits: GroupCommit = field(init=False)
     decoders: ThreadPoolExecutor = field(init=False)
+    job_deaths: JobDeaths = field(init=False)
     _quota: DailyQuota = field(init=False)
     _space: tuple[int, int | None] = (-1, None)
     _node_rates: TokenBuckets = field(init=False)
@@ -68,6 +70,7 @@ class Collector:
             free_floor_bytes=self.free_floor_bytes,
             clock_ns=self.clock_ns,
         )
+        self.job_deaths = JobDeaths(self.lake, self.clock_ns)
         self._quota = DailyQuota(self.clock_ns)
         self.decoders = ThreadPoolExecutor(_DECODERS, "decode")
         self._node_rates = TokenBuckets(

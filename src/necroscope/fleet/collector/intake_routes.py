@@ -3,6 +3,7 @@ kept, durable before the 200.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,6 +18,7 @@ from necroscope.fleet.lake import day_of
 from necroscope.fleet.protocol import (
     BATCHES_PATH,
     BUNDLES_PATH,
+    CLOCK_HEADER,
     DAY_NS,
     NODE_HEADER,
     SENT_HEADER,
@@ -33,6 +35,7 @@ from necroscope.model.units import format_bytes
 router: Final = APIRouter()
 # A body that trickles holds memory.
 _BODY_TIMEOUT_S: Final = 30.0
+_CLOCK: Final = re.compile(r"(-?[0-9]{1,18}) ([0-9]{1,18})", re.ASCII)
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
@@ -45,7 +48,8 @@ async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) ->
         _pass_rate(collector, grant.cluster, grant.node)
     limits = collector.limits
     with collector.budget.push(_node(grant)) as take:
-        sent_ns = _moment(request, SENT_HEADER, collector.clock_ns())
+        arrived_ns = collector.clock_ns()
+        sent_ns, clock = _moment(request, SENT_HEADER, arrived_ns), _clock(request)
         body = await _body(request, limits.body_bytes, take)
         received_ns = collector.clock_ns()
         batch = await asyncio.get_running_loop().run_in_executor(
@@ -57,13 +61,20 @@ async def push_batch(request: Request, grant: Pusher, collector: CollectorOf) ->
         collector.take_quota(
             grant.cluster, batch.node, len(body), batch.days_before(received_ns - DAY_NS)
         )
-        await collector.commits.add(Receipt(grant.cluster, received_ns, sent_ns, body))
+        await collector.commits.add(Receipt(grant.cluster, received_ns, sent_ns, body, clock))
     metrics = collector.metrics
     metrics.add("batches")
     metrics.add("batch_bytes", len(body))
     metrics.add("ignored", len(batch.ignored))
     metrics.observe("acknowledge_seconds", time.monotonic() - began_s)
-    return {"batch": batch.batch, "rows": batch.rows, "ignored": list(batch.ignored)}
+    return {
+        "batch": batch.batch,
+        "rows": batch.rows,
+        "ignored": list(batch.ignored),
+        "job_deaths": collector.job_deaths.of(grant.cluster, batch.node),
+        "arrived_ns": arrived_ns,
+        "answered_ns": collector.clock_ns(),
+    }
 
 
 @router.put(BUNDLES_PATH + "{bundle_id}")
@@ -123,6 +134,12 @@ def _moment(request: Request, header: str, now_ns: int) -> int | None:
     )
     check_not_ahead(moment_ns, f"the header {header}", now_ns)
     return moment_ns
+
+
+def _clock(request: Request) -> tuple[int, int] | None:
+    """What the node measured; a header that is none is as good as none."""
+    match = _CLOCK.fullmatch(request.headers.get(CLOCK_HEADER, ""))
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 async def _body(request: Request, limit_bytes: int, take: Callable[[int], None]) -> bytes:

@@ -96,17 +96,14 @@ def why(
     collector: CollectorOf,
     event: Name = None,
     cause: Name = None,
+    job_failed: bool = False,
     where: Text = None,
     since: Moment = None,
     until: Moment = None,
 ) -> Json:
-    """Which difference between the nodes goes with an event or a cause."""
-    return _ask(
-        "why",
-        grant,
-        collector,
-        {"event": event, "cause": cause, "where": where, "since": since, "until": until},
-    )
+    """Which difference between the nodes goes with an event, a cause, or the deaths of jobs."""
+    words = {"event": event, "cause": cause, "where": where, "since": since, "until": until}
+    return _ask("why", grant, collector, {**words, "job_failed": "true" if job_failed else None})
 
 
 @router.get("/next")
@@ -217,6 +214,35 @@ def timeline(
         "until": until,
     }
     return _ask("timeline", grant, collector, words)
+
+
+@router.get("/jobs")
+def jobs(
+    grant: Reader,
+    collector: CollectorOf,
+    where: Text = None,
+    by: Annotated[str, Query(max_length=200)] = "kind",
+    since: Moment = None,
+    until: Moment = None,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 100,
+) -> Json:
+    """Jobs over nodes, how they ended, and how often they succeed."""
+    words = {"where": where, "by": by, "since": since, "until": until, "limit": str(limit)}
+    return _ask("jobs", grant, collector, words)
+
+
+@router.get("/job")
+def job(
+    grant: Reader,
+    collector: CollectorOf,
+    job: Name = None,
+    at: Moment = None,
+    since: Moment = None,
+    until: Moment = None,
+) -> Json:
+    """Why a job died; without an id the one that failed last."""
+    words = {"job": job, "at": at, "since": since, "until": until}
+    return _ask("job", grant, collector, words)
 
 
 @router.get("/flame", response_model=None)

@@ -94,6 +94,7 @@ class Upkeep:
         self._rounds += 1
         self._try("tokens", self._refresh_tokens)
         self._try("compaction", self._compact)
+        self._try("deaths of jobs", self._collector.job_deaths.refresh)
         if self._rounds % _MERGE_EVERY == 0:
             self._try("merging", self._merge)
         if self._rounds % _ALL_DAYS_EVERY == 1:

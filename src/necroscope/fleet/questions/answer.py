@@ -13,6 +13,8 @@ from necroscope.fleet.questions.diff import diff
 from necroscope.fleet.questions.fact_changes import FactState
 from necroscope.fleet.questions.flame import flame
 from necroscope.fleet.questions.incidents import incident_report, incidents
+from necroscope.fleet.questions.job import job
+from necroscope.fleet.questions.jobs import jobs
 from necroscope.fleet.questions.next_nodes import next_nodes
 from necroscope.fleet.questions.nodes import nodes
 from necroscope.fleet.questions.occurrences import about
@@ -35,6 +37,8 @@ SINCE: Final = {
     "flame": "-1h",
     "change": "-30d",
     "timeline": "-30d",
+    "job": "-30d",
+    "jobs": "-1d",
 }
 _MOST_INCIDENTS: Final = 10_000
 
@@ -50,7 +54,8 @@ def _span(name: str, questions: LakeQuestions, words: Words) -> Span:
 
 
 def _why(questions: LakeQuestions, words: Words) -> Json:
-    asked = about(words.get("event"), words.get("cause"))
+    of_jobs = words.get("job_failed") == "true"
+    asked = about(words.get("event"), words.get("cause"), of_jobs=of_jobs)
     return why(questions, asked, _span("why", questions, words), words.get("where")).as_json()
 
 
@@ -119,6 +124,18 @@ def _timeline(questions: LakeQuestions, words: Words) -> Json:
     return timeline(questions, asked, words.get("by") or "zone", span, words.get("where")).as_json()
 
 
+def _job(questions: LakeQuestions, words: Words) -> Json:
+    at, span = words.get("at"), _span("job", questions, words)
+    at_ns = None if at is None else parse_moment_ns(at, questions.now_ns)
+    return job(questions, words.get("job"), span, at_ns)
+
+
+def _jobs(questions: LakeQuestions, words: Words) -> Json:
+    span, limit = _span("jobs", questions, words), words.get("limit") or "100"
+    most = _number(limit, 1, _MOST_INCIDENTS)
+    return jobs(questions, span, words.get("where"), words.get("by") or "kind", most)
+
+
 _ANSWERS: Final[dict[str, Callable[[LakeQuestions, Words], Json]]] = {
     "why": _why,
     "next": _next,
@@ -131,6 +148,8 @@ _ANSWERS: Final[dict[str, Callable[[LakeQuestions, Words], Json]]] = {
     "change": _change,
     "trial": _trial,
     "timeline": _timeline,
+    "job": _job,
+    "jobs": _jobs,
 }
 
 

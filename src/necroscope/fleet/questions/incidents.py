@@ -12,8 +12,8 @@ import pyarrow as pa
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.fleet.questions.node_choice import choose
-from necroscope.fleet.questions.occurrences import NEWEST_INCIDENTS
 from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.fleet.questions.node_choice import KnownNodes
-from necroscope.fleet.questions.occurrences import NEWEST_INCIDENTS
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment

@@ -6,15 +6,11 @@ from typing import Any, Final, NamedTuple
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.lake_tables import MERGED_CAUSE
+from necroscope.fleet.questions.job_outcomes import read_hit_nodes
+from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
-# Newest analysis of each incident, without those that became part of another.
-NEWEST_INCIDENTS: Final = (
-    "SELECT * FROM incidents QUALIFY row_number() OVER (PARTITION BY cluster, node, id ORDER BY"
-    f" analysed_ns DESC, cause) = 1 AND cause <> '{MERGED_CAUSE}'"
-)
 _MOST_TOLD: Final = 20
 # What people did about earlier failures looks like a cause of later ones.
 _LOOK_BACK_NS: Final = 90 * 86400 * NS_PER_S
@@ -22,7 +18,9 @@ _LOOK_BACK_NS: Final = 90 * 86400 * NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is asked about: an event by its kind, or the verdicts of a cause by its slug."""
+    """What is asked about: an event by its kind, the verdicts of a cause by its slug, or jobs that
+    died (`job`).
+    """
 
     what: str
     name: str
@@ -45,12 +43,17 @@ class Occurrences(NamedTuple):
         return self.moments[0]
 
 
-def about(event: str | None, cause: str | None) -> Subject:
-    if (event is None) == (cause is None):
+JOB_FAILED: Final = Subject("job", "job_failed")
+
+
+def about(event: str | None, cause: str | None, *, of_jobs: bool = False) -> Subject:
+    if (event is not None) + (cause is not None) + of_jobs != 1:
         raise UsageError(
             "say what to explain: one event or one cause",
             "for example --event nic_reset, or --cause zombie-memcg-walk",
         )
+    if of_jobs:
+        return JOB_FAILED
     return Subject("event", event) if event is not None else Subject("cause", str(cause))
 
 
@@ -60,6 +63,11 @@ def read_occurrences(
     """Nodes on which it happened in the span, and when first, also before it. None is an error that
     lists what there is.
     """
+    if asked == JOB_FAILED:
+        hit = read_hit_nodes(questions, span)
+        if not hit:
+            raise _no_chain(span)
+        return {key: Occurrences(moments, len(moments)) for key, moments in hit.items()}
     source, views = _source(asked, Span(max(0, span.from_ns - _LOOK_BACK_NS), span.to_ns))
     query = f"""
         SELECT cluster, node, list_sort(list(time)), count(*) FILTER (time >= ?) AS times
@@ -74,6 +82,8 @@ def read_occurrences(
 
 def read_moments(questions: LakeQuestions, asked: Subject, span: Span) -> dict[NodeKey, list[int]]:
     """All moments, in order, by node; nothing is no error."""
+    if asked == JOB_FAILED:
+        return read_hit_nodes(questions, span)
     source, views = _source(asked, span)
     rows = questions.rows(
         f"SELECT cluster, node, list_sort(list(time)) FROM ({source}) WHERE name = ? GROUP BY ALL",
@@ -107,6 +117,14 @@ def _source(asked: Subject, span: Span) -> tuple[str, dict[str, View]]:
     return f"SELECT cluster, node, time, cause AS name FROM ({NEWEST_INCIDENTS})", {
         "incidents": view
     }
+
+
+def _no_chain(span: Span) -> UsageError:
+    when = f"from {format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
+    return UsageError(
+        f"no job that failed {when} leads to a node",
+        "see how they ended: necroscope fleet jobs; what programs did to themselves has no node",
+    )
 
 
 def _nothing(questions: LakeQuestions, asked: Subject, span: Span) -> UsageError:

@@ -8,7 +8,8 @@ from typing import Any, Final
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.mechanism import Link, Origins
 from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.questions.occurrences import NEWEST_INCIDENTS, Subject
+from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
+from necroscope.fleet.questions.occurrences import Subject
 from necroscope.model.span import Span
 
 # A verdict below this does not name its cause (analysis/report.py).
@@ -32,18 +33,25 @@ WHERE confidence >= {_NAMED} AND cause <> 'unknown' AND origin_name IS NOT NULL
 def read_origins(
     questions: LakeQuestions, asked: Subject, span: Span, keys: Sequence[NodeKey]
 ) -> Origins:
-    """Of the verdicts on the event or the cause that is asked about."""
+    """Of the verdicts on what is asked about."""
     place = {key: number for number, key in enumerate(keys)}
     chains: dict[int, set[Link]] = defaultdict(set)
     if questions.lake.days("incidents"):
-        is_event = asked.what == "event"
-        about = "contains(events, ?)" if is_event else "cause = ?"
-        name = json.dumps(asked.name) if is_event else asked.name
+        about, name = _about(asked)
         rows = questions.rows(f"{_QUERY} AND {about}", {"incidents": View(span, _COLUMNS)}, [name])
         for cluster, node, kind, origin, chain in rows:
             if (cluster, node) in place:
                 chains[place[cluster, node]] |= {(kind, origin), *_links(chain)}
     return Origins.of(len(keys), chains)
+
+
+def _about(asked: Subject) -> tuple[str, str]:
+    """Of jobs that died, every verdict may be the reason: which nodes count was decided before."""
+    if asked.what == "job":
+        return "id <> ?", ""
+    if asked.what == "event":
+        return "contains(events, ?)", json.dumps(asked.name)
+    return "cause = ?", asked.name
 
 
 def _links(chain: str | None) -> list[Link]:

@@ -1,5 +1,5 @@
-"""How often units, Ray jobs and stakeouts succeeded on nodes that changed, before and after their
-change.
+"""How often units, stakeouts and jobs over nodes succeeded on nodes that changed, before and after
+their change. A job over nodes counts by the nodes it ran on, wherever its line was written.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.fisher import fisher_greater
 from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.questions.fact_changes import Change
+from necroscope.fleet.questions.job_outcomes import SUCCEEDED, EndedJob, read_outcomes
 from necroscope.model.span import Span
 
 _MOST: Final = 50
@@ -90,6 +91,12 @@ def read_success(
         _COUNTS, {"jobs": View(span)}, tables={"changed": pa.table(columns, schema=_CHANGED)}
     )
     counts: dict[tuple[str, str | None], list[int]] = {}
+    for one in read_outcomes(questions, span):
+        is_later = _is_after(one, changes)
+        if is_later is not None:
+            row = counts.setdefault((one.run.members[0].kind, None), [0, 0, 0, 0])
+            row[2 * is_later] += one.outcome == SUCCEEDED
+            row[2 * is_later + 1] += 1
     for kind, name, is_after, success, runs in found:
         for key in ((kind, None), (kind, name)):
             row = counts.setdefault(key, [0, 0, 0, 0])
@@ -100,6 +107,16 @@ def read_success(
         for (kind, name), row in counts.items()
     ]
     return tuple(sorted(rates, key=_told_order)[:_MOST])
+
+
+def _is_after(job: EndedJob, changes: Mapping[NodeKey, Change]) -> bool | None:
+    """None if it ran on no node that changed, while one changed, or after the change was undone."""
+    own = [changes[key] for node in job.run.nodes if (key := (job.cluster, node)) in changes]
+    if not own or any(job.run.to_ns >= each.until_ns for each in own):
+        return None
+    if all(job.run.to_ns < each.at_ns for each in own):
+        return False
+    return True if all(job.run.from_ns >= each.at_ns for each in own) else None
 
 
 def _told_order(rates: JobRates) -> tuple[bool, float, str, str]:

@@ -15,6 +15,7 @@ from necroscope.outlets.push.cursor import Cursor, Loss, SegmentProgress
 from necroscope.outlets.push.facts import FactLedger
 from necroscope.outlets.push.gauges import gauge_rows
 from necroscope.outlets.push.growth import Journals
+from necroscope.outlets.push.job_members import member_rows
 from necroscope.outlets.push.jobs import stakeout_ends
 from necroscope.outlets.push.minute_stacks import stack_minutes
 from necroscope.outlets.push.minute_summary import core_minutes
@@ -67,16 +68,18 @@ class BatchMaker:
         self._is_cut = False
         self._journals = Journals()
 
-    def next(self, store: Store, cursor: Cursor, *, is_ended: bool) -> Made | None:
+    def next(
+        self, store: Store, cursor: Cursor, *, is_ended: bool, is_urgent: bool = False
+    ) -> Made | None:
         """The next batch, None if nothing is new; of a recording that has not ended, only with
-        whole minutes.
+        whole minutes, unless it is urgent.
         """
         store.catalog.refresh()
         if not store.catalog.segments:
             return None
         cursor = cursor.copy()
         span = self._minutes(store, cursor, is_ended=is_ended)
-        if span[0] == span[1] and not is_ended and not self._is_cut:
+        if span[0] == span[1] and not (is_ended or is_urgent or self._is_cut):
             return None
         tables: dict[str, Columns] = {}
         if span[1] > span[0]:
@@ -164,7 +167,8 @@ class BatchMaker:
         """False if the batch is full."""
         reader, boot_id = store.catalog.reader(segment), safe_name(boot_id_of(segment.path))
         known = cursor.open.setdefault(_name(segment), SegmentProgress())
-        found = new_rows(reader, boot_id, cursor)
+        members = member_rows(store, reader, cursor.job_deaths, self._clock_ns())
+        found = new_rows(reader, boot_id, cursor, members)
         facts = self._ledger.news(reader, known.facts_to_ns, self._labels)
         for table, rows in {**found.rows, "facts": facts.rows}.items():
             _append(tables, table, rows)

@@ -42,7 +42,7 @@ class Cursor:
     next minute begins. `packed` are pinned windows by their start: up to where their evidence is
     sent. `revision` is that of the last entry of the ledger that was sent. `left` are journals
     that nobody writes any more, with their size. `gauges` are those that were sent last, with
-    their time.
+    their time. `job_deaths` are jobs that died on other nodes, and when by this node's clock.
     """
 
     to: str
@@ -58,6 +58,7 @@ class Cursor:
     stakeout_runs: int = 0
     left: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, list[float]] = field(default_factory=dict)
+    job_deaths: dict[str, int] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
 
     @classmethod

@@ -10,13 +10,16 @@ from typing import Any, Final
 
 from necroscope.errors import CorruptData
 from necroscope.fleet.backoff import Backoff
+from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S
+from necroscope.outlets.push.clock import CollectorClock
 from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import PushAnswer, PushOutcome, Sender
 from necroscope.outlets.push.spool import BUNDLE, Entry
 
 _DENIED_WAIT_S: Final = 60.0
 _TOLD_AGAIN_S: Final = 3600.0
+_MOST_DEATHS: Final = 32
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class Delivery:
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random,
+        clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.delivered = Delivered()
         self.last_answer: PushAnswer | None = None
@@ -48,6 +52,9 @@ class Delivery:
         self._sender = sender
         self.tell = tell
         self._clock = clock
+        self._clock_ns = clock_ns
+        self._collector_clock = CollectorClock()
+        self._deaths: dict[str, int] = {}
         self._backoff = Backoff(jitter)
         self._told_s: float | None = None
         self._refused_s: float | None = None
@@ -92,7 +99,28 @@ class Delivery:
     def _sent(self, entry: Entry, head: dict[str, Any], body: bytes) -> PushAnswer:
         if entry.kind == BUNDLE:
             return self._sender.send_bundle(head["bundle"], head["node"], entry.from_ns, body)
-        return self._sender.send_batch(body, time.time_ns())
+        sent_ns = self._clock_ns()
+        answer = self._sender.send_batch(body, sent_ns, self._collector_clock.header(sent_ns))
+        if answer.outcome is PushOutcome.TAKEN:
+            self._hear(answer.told, sent_ns, self._clock_ns())
+        return answer
+
+    def take_deaths(self) -> dict[str, int]:
+        """Deaths of jobs on other nodes that the collector told of, by our clock."""
+        found, self._deaths = self._deaths, {}
+        return found
+
+    def _hear(self, told: dict[str, Any], sent_ns: int, heard_ns: int) -> None:
+        """What a collector says is believed as far as it can be true."""
+        arrived_ns, answered_ns = told.get("arrived_ns"), told.get("answered_ns")
+        if type(arrived_ns) is int and type(answered_ns) is int:
+            self._collector_clock.note(sent_ns, arrived_ns, answered_ns, heard_ns)
+        measured, deaths = self._collector_clock.measured, told.get("job_deaths")
+        for death in deaths[:_MOST_DEATHS] if isinstance(deaths, list) else ():
+            job = death.get("job") if isinstance(death, dict) else None
+            at_ns = death.get("time_ns") if isinstance(death, dict) else None
+            if isinstance(job, str) and type(at_ns) is int and measured is not None:
+                self._deaths[clean(job)] = at_ns - measured.offset_ns
 
     def _pause(self, answer: PushAnswer) -> None:
         least_s = _DENIED_WAIT_S if answer.outcome is PushOutcome.DENIED else 0.0

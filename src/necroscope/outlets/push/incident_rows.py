@@ -54,6 +54,7 @@ def _incident(incident: Incident, bundle: str | None, now_ns: int, most: int) ->
         "title": verdict.title,
         "summary": verdict.summary,
         "culprit_comm": culprit.comm,
+        "culprit_pid": culprit.pid,
         "culprit_cgroup": culprit.cgroup,
         "culprit_unit": culprit.unit,
         "culprit_container": culprit.container,

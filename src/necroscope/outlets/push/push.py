@@ -18,8 +18,10 @@ from necroscope.fleet.lake_tables import MERGED_CAUSE
 from necroscope.fleet.protocol import Columns
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
+from necroscope.outlets.push.alarms import Alarms
 from necroscope.outlets.push.batches import BatchMaker, Made, last_time_ns
 from necroscope.outlets.push.cursor import Loss
+from necroscope.outlets.push.deaths_elsewhere import new_deaths, noted, window_line
 from necroscope.outlets.push.delivery import Delivery
 from necroscope.outlets.push.evidence import (
     EvidenceProcess,
@@ -51,7 +53,9 @@ _PATIENCE_S: Final = 60.0
 
 
 class Pusher:
-    """One recording to one collector. `clock` and `sleep` are the machine's, but for tests."""
+    """One recording to one collector. `clock` and `sleep` are the machine's, but for tests;
+    `keep_window` gets lines for the recorder, which pins what they ask for.
+    """
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class Pusher:
         labels: dict[str, str],
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        keep_window: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.rows: Counter[str] = Counter()
         self._recording = recording
@@ -69,11 +74,13 @@ class Pusher:
         self._delivery = delivery
         self._clock = clock
         self._sleep = sleep
+        self._keep_window = keep_window
         self._store = Store.open(recording)
         self._maker = BatchMaker(node, labels, state.ledger)
         self._growth = Growth(clock)
         self._ledger = Ledger(recording)
         self._evidence = EvidenceProcess(recording, state.spool.directory / "evidence", clock)
+        self._alarms = Alarms(clock)
         self._next_make_s = 0.0
 
     def close(self) -> None:
@@ -89,9 +96,11 @@ class Pusher:
                 self._next_make_s = self._clock() + _AGAIN_S
                 if self._make_live():
                     self._next_make_s = self._clock() + _MINUTE_S
+            self._make_urgent()
             self._make_verdicts()
             self._pack(is_ended=False)
         is_free = self._delivery.send(_AT_ONCE)
+        self._note_deaths()
         wait_s = min(_VERDICTS_S, max(0.0, self._next_make_s - self._clock()))
         wait_s = _LOOK_S if self._evidence.is_busy else wait_s
         if self._delivery.waiting:
@@ -128,13 +137,15 @@ class Pusher:
             self._keep(self._maker.of_losses(self._store, self._state.cursor))
         return self._send_all()
 
-    def make(self, *, is_ended: bool, most: int) -> int:
+    def make(self, *, is_ended: bool, most: int, is_urgent: bool = False) -> int:
         """Batches of all that is new, at most so many; returns how many."""
         count = 0
         for _ in range(most):
             closed_through = self._state.cursor.closed_through
             try:
-                made = self._maker.next(self._store, self._state.cursor, is_ended=is_ended)
+                made = self._maker.next(
+                    self._store, self._state.cursor, is_ended=is_ended, is_urgent=is_urgent
+                )
                 if made is None:
                     break
                 self._keep(made)
@@ -151,6 +162,32 @@ class Pusher:
                     self._recording
                 )  # what it knows of segments that are done goes with it
         return count
+
+    def _note_deaths(self) -> None:
+        """Jobs of ours that died on other nodes: the minutes around it are kept here as well."""
+        deaths = self._delivery.take_deaths()
+        if not deaths:
+            return
+        with contextlib.suppress(SegmentGoneError):
+            self._store.catalog.refresh()
+            new = new_deaths(self._store, self._state.cursor.job_deaths, deaths)
+            if not new:
+                return
+            cursor = self._state.cursor.copy()
+            cursor.job_deaths = noted(cursor.job_deaths, new)
+            try:
+                self._state.keep_cursor(cursor)
+            except OSError as error:
+                self._spool_trouble(error)
+                return
+            for at_ns in sorted(set(new.values())):
+                self._keep_window(window_line(at_ns))
+            self._alarms.ring()
+
+    def _make_urgent(self) -> None:
+        """What an alarm tells of does not wait for its minute; its last rows come seconds later."""
+        if self._alarms.is_due(self._recording):
+            self.make(is_ended=False, most=1, is_urgent=True)
 
     def _make_live(self) -> bool:
         """Of a recording that grows, whole minutes; of one that has come to rest, also what is left

@@ -1,5 +1,5 @@
-"""Rows of one segment that were not pushed yet: events, gaps, ends of jobs. Each has a key by which
-it is known again.
+"""Rows of one segment that were not pushed yet: events, gaps, ends and members of jobs. Each has a
+key by which it is known again.
 
 By segment and not by time, because rows come late: a gap is written when it ends, a daemon tells of
 what was minutes ago.
@@ -10,6 +10,7 @@ import hashlib
 import json
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -41,7 +42,7 @@ _UNSENT: Final = ("sequence", "pattern", "fields")
 # Microseconds of thirty years and these fit into 63 bits.
 _EVENT_BITS: Final = 12
 # A collector takes 8 MiB of JSON at once.
-_MOST: Final = {"events": 2000, "gaps": 1000, "jobs": 1000}
+_MOST: Final = {"events": 2000, "gaps": 1000, "jobs": 1000, "job_members": 2000}
 _MOST_CHARACTERS: Final = 1_500_000
 _RAY_ENDS: Final = {"ray_job_failed": "failure", "ray_job_succeeded": "success"}
 
@@ -72,7 +73,10 @@ class NewRows:
         return True
 
 
-def new_rows(reader: SegmentReader, boot_id: str, cursor: Cursor) -> NewRows:
+def new_rows(
+    reader: SegmentReader, boot_id: str, cursor: Cursor, members: Iterable[Row] = ()
+) -> NewRows:
+    """`members` are those of jobs, as `job_members` has them of this segment."""
     found = NewRows()
     known = set(cursor.open.get(reader.path.name.removesuffix(".live"), SegmentProgress()).pushed)
     _add_events(found, reader, boot_id, known, cursor.known_sequences(boot_id))
@@ -83,6 +87,8 @@ def new_rows(reader: SegmentReader, boot_id: str, cursor: Cursor) -> NewRows:
         _add(found, "gaps", row, known)
     for row in unit_ends(reader):
         _add(found, "jobs", row, known)
+    for row in members:
+        _add(found, "job_members", row, known)
     return found
 
 
@@ -173,5 +179,10 @@ def _add(found: NewRows, table: str, row: Row, known: set[str]) -> bool:
 
 
 def _key(table: str, row: Row) -> str:
-    told = row["source_sequence"] if table == "events" else sorted(row.items())
+    told = row["source_sequence"] if table == "events" else _identity(row)
     return hashlib.blake2b(f"{table} {told}".encode(), digest_size=8).hexdigest()
+
+
+def _identity(row: Row) -> list[tuple[str, Any]]:
+    """All but when it was analysed: the same again is no news."""
+    return sorted(item for item in row.items() if item[0] != "analysed_ns")

@@ -8,15 +8,16 @@ and ends when that is mended; all else is a bad moment.
 
 import http.client
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.protocol import (
     BATCHES_PATH,
     BUNDLES_PATH,
+    CLOCK_HEADER,
     NODE_HEADER,
     SENT_HEADER,
     TIME_HEADER,
@@ -42,13 +43,14 @@ class PushOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PushAnswer:
-    """`text` says why it was not taken; `wait_s` is how long the collector asks to be left
-    alone.
+    """`text` says why it was not taken; `wait_s` is how long the collector asks to be left alone;
+    `told` is what it said to what it took.
     """
 
     outcome: PushOutcome
     text: str = ""
     wait_s: float | None = None
+    told: dict[str, Any] = field(default_factory=dict)
 
 
 class Sender:
@@ -77,12 +79,15 @@ class Sender:
         )
         return self._endpoint.context is None and self._token_file is not None and not is_here
 
-    def send_batch(self, body: bytes, now_ns: int) -> PushAnswer:
+    def send_batch(self, body: bytes, now_ns: int, clock: str | None = None) -> PushAnswer:
+        """`clock` is what `CollectorClock.header` says."""
         headers = {
             "Content-Type": "application/json",
             "Content-Encoding": "gzip",
             SENT_HEADER: str(now_ns),
         }
+        if clock is not None:
+            headers[CLOCK_HEADER] = clock
         return self._send("POST", BATCHES_PATH, headers, body)
 
     def send_bundle(self, name: str, node: str, time_ns: int, body: bytes) -> PushAnswer:
@@ -146,13 +151,22 @@ class Sender:
 
 def _answer_of(status: int, said: bytes, retry_after: str | None) -> PushAnswer:
     if 200 <= status < 300:
-        return PushAnswer(PushOutcome.TAKEN)
+        return PushAnswer(PushOutcome.TAKEN, told=_told(said))
     text = f"the collector answered {status}: {_words_of(said)}"
     if status in _NEVER:
         return PushAnswer(PushOutcome.REFUSED, text)
     if status in _DENIED:
         return PushAnswer(PushOutcome.DENIED, text)
     return PushAnswer(PushOutcome.LATER, text, retry_after_s(retry_after))
+
+
+def _told(said: bytes) -> dict[str, Any]:
+    """Another server's answer, or an older collector's, tells nothing."""
+    try:
+        content = json.loads(said)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _words_of(said: bytes) -> str:

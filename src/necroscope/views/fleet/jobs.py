@@ -8,6 +8,8 @@ from necroscope.views.format import MISSING
 
 _MOST_STEPS: Final = 16
 _MOST_JOBS: Final = 40
+_MOST_RATES: Final = 20
+_MOST_ALIKE: Final = 5
 
 
 def job_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
@@ -37,23 +39,53 @@ def job_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
 
 def jobs_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
     head = f"{answer['count']} jobs, {answer['from'][:16]} to {answer['to'][:16]} UTC"
-    lines = [*paragraph(head, width), ""]
-    rows = [
-        (
-            each["to"][:19].replace("T", " "),
-            each["kind"],
-            each["job"],
-            each["outcome"],
-            len(each["nodes"]),
-            _length(each),
-        )
-        for each in answer["jobs"][:_MOST_JOBS]
-    ]
+    lines = [*paragraph(head, width), *_blames(answer, width), *_rates(answer), ""]
+    rows = [_job(each) for each in answer["jobs"][:_MOST_JOBS]]
     if rows:
-        lines += table(("last seen", "kind", "job", "outcome", "nodes", "ran"), rows)
+        lines += table(("last seen", "kind", "job", "outcome", "blame", "nodes", "ran"), rows)
     if answer["count"] > _MOST_JOBS:
         lines.append(f"and {answer['count'] - _MOST_JOBS} more, see --json")
     return "\n".join(lines).rstrip()
+
+
+def _job(job: dict[str, Any]) -> tuple[object, ...]:
+    """`machine, gpu-17` says where the chain leads; only a collector's answer has it."""
+    blame = job.get("blame") or MISSING
+    if blame == "machine" and job["node"]:
+        blame += f", {job['node']}" + (f", {job['cause']}" if job["cause"] else "")
+    seen = job["to"][:19].replace("T", " ")
+    return seen, job["kind"], job["job"], job["outcome"], blame, len(job["nodes"]), _length(job)
+
+
+def _blames(answer: dict[str, Any], width: int) -> list[str]:
+    """Those of the machine first, and apart from all others."""
+    blames = dict(answer.get("blames") or {})
+    if not blames:
+        return []
+    machine = blames.pop("machine", 0)
+    others = ", ".join(f"{name} {count}" for name, count in blames.items())
+    told = f"of those that failed: the machine {machine}" + (f"; {others}" if others else "")
+    return paragraph(told, width)
+
+
+def _rates(answer: dict[str, Any]) -> list[str]:
+    rates = answer.get("rates")
+    if not rates:
+        return []
+    rows = [
+        (
+            each["value"] or MISSING,
+            each["runs"],
+            each["success"],
+            f"{each['rate']:.0%}",
+            f"{each['low']:.0%} to {each['high']:.0%}",
+            each["by_machine"],
+        )
+        for each in rates[:_MOST_RATES]
+    ]
+    head = (answer["by"], "ended", "well", "rate", "95 %", "by the machine")
+    more = [f"and {len(rates) - _MOST_RATES} more, see --json"] if len(rates) > _MOST_RATES else []
+    return ["", *table(head, rows, frozenset({1, 2, 3})), *more]
 
 
 def _step(step: dict[str, Any]) -> tuple[object, ...]:
@@ -66,7 +98,13 @@ def _cost(cost: dict[str, Any]) -> list[str]:
     if cost["gpu_hours"] is not None:
         words.append(f"{cost['gpu_hours']} GPU-hours")
     if cost.get("jobs_this_week") is not None:
-        words.append(f"{cost['jobs_this_week']} jobs hit by the same cause in the week before")
+        words.append(
+            f"{cost['jobs_this_week']} other jobs hit by the same cause in the week before"
+        )
+        words += [
+            f"{one['job']} at {one['to'][:19]} on {one['node']}"
+            for one in cost["alike"][:_MOST_ALIKE]
+        ]
     return words
 
 

@@ -120,3 +120,19 @@ def test_any_change_of_a_fact_can_be_asked_about_and_jobs_alone(tmp_path: Path) 
 def test_what_never_changed_is_told(tmp_path: Path, state: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         asked(drawn_fleet(tmp_path), state)
+
+
+def test_a_job_over_nodes_counts_by_where_it_ran_not_by_where_its_line_was(tmp_path: Path) -> None:
+    """Its first rank, which writes the line, is on a node that never changed."""
+    drawn = drawn_fleet(tmp_path)
+    for number in range(6):
+        for day, status in ((2 + number / 10, 256), (10 + number / 10, 0)):
+            drawn.member("n30", f"slurm/{number}-{day}", 0, day, status=status)
+            drawn.member(f"n{number:02d}", f"slurm/{number}-{day}", 1, day, status=status)
+        drawn.member("n31", f"slurm/elsewhere-{number}", 0, 10, status=256)
+    drawn.member("n00", "slurm/meanwhile", 0, 7.01, status=256, started_ns=-7200)
+    jobs = {(each.kind, each.name): each for each in asked(drawn).jobs}
+    torch = jobs["torch", None]
+    assert (torch.before.success, torch.before.runs) == (0, 6)
+    assert (torch.after.success, torch.after.runs) == (6, 6)
+    assert torch.chance < 0.01

@@ -11,6 +11,7 @@ from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import PushAnswer, PushOutcome
 from necroscope.outlets.push.spool import BATCH, BUNDLE, Spool
 
+NS = 10**9
 TAKEN = PushAnswer(PushOutcome.TAKEN)
 
 
@@ -20,9 +21,11 @@ class FakeSender:
     def __init__(self) -> None:
         self.answers: list[PushAnswer] = []
         self.sent: list[bytes] = []
+        self.clocks: list[str | None] = []
 
-    def send_batch(self, body: bytes, now_ns: int) -> PushAnswer:
+    def send_batch(self, body: bytes, now_ns: int, clock: str | None = None) -> PushAnswer:
         assert now_ns > 0
+        self.clocks.append(clock)
         self.sent.append(body)
         return self.answers.pop(0) if self.answers else TAKEN
 
@@ -42,8 +45,13 @@ class Bench:
         self.spool = Spool(tmp_path / "spool")
         self.state = PushState(self.spool, "url", self.told.append, lambda: 1.0)
         self.delivery = Delivery(
-            self.state, self.sender, self.told.append, lambda: self.now_s, lambda: 1.0
-        )  # type: ignore[arg-type]
+            self.state,
+            self.sender,  # type: ignore[arg-type]
+            self.told.append,
+            lambda: self.now_s,
+            lambda: 1.0,
+            lambda: round(self.now_s * NS),
+        )
 
     def add(self, *numbers: int) -> None:
         for number in numbers:
@@ -61,6 +69,30 @@ def test_oldest_first_and_gone_when_taken(bench: Bench) -> None:
     assert bench.sender.sent == [b"3", b"4"]
     assert [entry.number for entry in bench.spool.entries] == [5]
     assert bench.delivery.delivered.batches == 2
+
+
+def test_the_clock_is_measured_by_one_batch_and_told_with_the_next(bench: Bench) -> None:
+    """The collector is two seconds ahead; deaths that it tells of are put on our clock."""
+    ahead_ns = round(bench.now_s * NS) + 2 * NS
+    death = {"job": "slurm/1", "time_ns": ahead_ns - 30 * NS}
+    told = {"arrived_ns": ahead_ns, "answered_ns": ahead_ns, "job_deaths": [death, "x", {}]}
+    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, told=told)]
+    bench.add(1, 2)
+    assert bench.delivery.send(2)
+    assert bench.sender.clocks == [None, f"{2 * NS} 0"]
+    assert bench.delivery.take_deaths() == {"slurm/1": round(bench.now_s * NS) - 30 * NS}
+    assert bench.delivery.take_deaths() == {}
+
+
+@pytest.mark.parametrize("told", [{}, {"arrived_ns": "1", "answered_ns": 2, "job_deaths": {}}])
+def test_a_collector_that_tells_nothing_or_nonsense_is_no_trouble(
+    bench: Bench, told: dict[str, object]
+) -> None:
+    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, told=told)]
+    bench.add(1, 2)
+    assert bench.delivery.send(2)
+    assert bench.sender.clocks == [None, None]
+    assert bench.delivery.take_deaths() == {}
 
 
 def test_a_bundle_goes_to_its_own_place(bench: Bench) -> None:

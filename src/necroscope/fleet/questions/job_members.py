@@ -1,0 +1,161 @@
+"""Members of jobs out of the lake, on the collector's clock: each process once, as last told.
+
+Every row carries what the collector measured of its node's clock when it came, so nodes whose
+clocks are off are put right before anything is compared.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from necroscope.analysis.jobs.member import Member, Stop
+from necroscope.analysis.jobs.runs import JobRun, runs
+from necroscope.fleet.ask import LakeQuestions, View
+from necroscope.model.span import Span
+from necroscope.model.units import NS_PER_S
+
+_HOUR_NS: Final = 3600 * NS_PER_S
+# A member that lives is told once per hour, by the first segment of it.
+_TOLD_AGAIN_NS: Final = _HOUR_NS + 600 * NS_PER_S
+# The start of a process as two recorders of one node work it out.
+_SAME_START_NS: Final = 2 * NS_PER_S
+_MEMBER: Final = (
+    "job", "kind", "role", "pid", "comm", "started_ns", "rank", "world_size", "attempt", "cgroup",
+    "leader", "address", "cores", "gpus", "ended_ns", "status", "words", "peer",
+)  # fmt: skip
+_STOP: Final = (
+    "stop_how", "stop_from", "stop_to", "stop_core", "stop_by", "stop_by_pid", "stop_by_cgroup",
+)  # fmt: skip
+_CLOCK: Final = ("clock_offset_ns", "clock_error_ns")
+_COLUMNS: Final = (*_MEMBER, *_STOP, *_CLOCK, "analysed_ns")
+_NEWEST: Final = f"""
+SELECT cluster, node, time, {", ".join(_MEMBER)}, {", ".join(_STOP)}, {", ".join(_CLOCK)}
+FROM job_members {{}}
+QUALIFY row_number() OVER (
+    PARTITION BY cluster, node, job, pid, started_ns
+    ORDER BY ended_ns IS NOT NULL DESC, time DESC, analysed_ns DESC
+) = 1
+"""
+_JOBS: Final = pa.schema([("cluster", pa.string()), ("job", pa.string())])
+_FEW: Final = 64
+JobKey = tuple[str, str]
+
+
+class NodeClock(NamedTuple):
+    """The collector's clock minus the node's, and how far that may be off; None: not measured."""
+
+    offset_ns: int
+    error_ns: int | None
+
+
+@dataclass(slots=True)
+class ClusterRuns:
+    """Runs of jobs of one cluster, and the clocks of its nodes when they were told of."""
+
+    cluster: str
+    runs: list[JobRun] = field(default_factory=list)
+    clocks: dict[str, NodeClock] = field(default_factory=dict)
+
+
+def read_runs(
+    questions: LakeQuestions, span: Span, jobs: Iterable[JobKey] | None = None
+) -> list[ClusterRuns]:
+    """All, or those of some jobs with what their Ray clusters share, by cluster."""
+    wanted = None if jobs is None else _with_clusters(jobs)
+    tables, chosen, parameters = _choice(wanted)
+    rows = questions.rows(
+        _NEWEST.format(chosen), {"job_members": View(span, _COLUMNS)}, parameters, tables
+    )
+    found: dict[str, ClusterRuns] = {}
+    members: dict[str, list[Member]] = {}
+    for cluster, node, time_ns, *values in rows:
+        member, clock = _member(node, time_ns, values, questions.now_ns)
+        members.setdefault(cluster, []).append(member)
+        found.setdefault(cluster, ClusterRuns(cluster)).clocks[node] = clock
+    for cluster, own in members.items():
+        found[cluster].runs = runs(_each_once(own))
+    return [found[cluster] for cluster in sorted(found)]
+
+
+def _with_clusters(jobs: Iterable[JobKey]) -> set[JobKey]:
+    """And what is above them: a Ray cluster is part of each of its jobs."""
+    return {
+        (cluster, name) for cluster, job in jobs for name in (job, job.rpartition("/")[0]) if name
+    }
+
+
+def _choice(wanted: set[JobKey] | None) -> tuple[dict[str, pa.Table], str, list[str]]:
+    """As SQL. Few names are compared while files are read, which a join is not."""
+    if wanted is None:
+        return {}, "", []
+    keys = sorted(wanted)
+    columns = [pa.array([key[place] for key in keys], pa.string()) for place in (0, 1)]
+    joined = "SEMI JOIN wanted USING (cluster, job)"
+    names = sorted({job for _, job in keys})
+    if len(names) > _FEW:
+        names = []
+    compared = f" WHERE job IN ({', '.join('?' for _ in names)})" if names else ""
+    return {"wanted": pa.table(columns, _JOBS)}, joined + compared, names
+
+
+def read_failed_jobs(questions: LakeQuestions, span: Span) -> list[JobKey]:
+    """Jobs of which a member failed in the span."""
+    query = "SELECT DISTINCT cluster, job FROM job_members WHERE status <> 0 ORDER BY ALL"
+    return list(questions.rows(query, {"job_members": View(span, ("job", "pid", "status"))}))
+
+
+def read_named_jobs(questions: LakeQuestions, span: Span, name: str) -> list[JobKey]:
+    """Jobs of that id, or whose id ends in it."""
+    query = (
+        "SELECT DISTINCT cluster, job FROM job_members WHERE job = ? OR ends_with(job, ?)"
+        " ORDER BY ALL"
+    )
+    view = View(span, ("job", "pid"))
+    return list(questions.rows(query, {"job_members": view}, [name, f"/{name}"]))
+
+
+def read_newest_jobs(questions: LakeQuestions, span: Span, most: int) -> list[JobKey]:
+    """The ids that were told of last, to say what there is."""
+    query = "SELECT cluster, job FROM job_members GROUP BY ALL ORDER BY max(time) DESC LIMIT ?"
+    return list(questions.rows(query, {"job_members": View(span, ("job", "pid"))}, [most]))
+
+
+def _member(
+    node: str, time_ns: int, values: Sequence[Any], now_ns: int
+) -> tuple[Member, NodeClock]:
+    told = dict(zip(_MEMBER, values, strict=False))
+    how, *standing = values[len(_MEMBER) : len(_MEMBER) + len(_STOP)]
+    clock = NodeClock(values[-2] or 0, values[-1])
+    by_ns = clock.offset_ns
+    stop = None
+    if how is not None and standing[0] is not None and standing[1] is not None:
+        stop = Stop(how, standing[0] + by_ns, standing[1] + by_ns, *standing[2:])
+    seen_ns = _seen_ns(told, time_ns, now_ns - by_ns) + by_ns
+    told["started_ns"] += by_ns
+    if told["ended_ns"] is not None:
+        told["ended_ns"] += by_ns
+    return Member(node=node, stop=stop, seen_ns=seen_ns, **told), clock
+
+
+def _seen_ns(told: Mapping[str, Any], time_ns: int, now_ns: int) -> int:
+    """Up to when it is known to have lived: without an end until its next row would have come."""
+    ended_ns = told["ended_ns"]
+    return int(ended_ns) if ended_ns is not None else min(time_ns + _TOLD_AGAIN_NS, now_ns)
+
+
+def _each_once(members: Iterable[Member]) -> list[Member]:
+    """A recorder that was started again finds the same process, and its start a moment off."""
+    found: dict[tuple[str, str, int], list[Member]] = {}
+    for member in sorted(members, key=lambda one: one.started_ns):
+        same = found.setdefault((member.node, member.job, member.pid), [])
+        if same and member.started_ns - same[-1].started_ns <= _SAME_START_NS:
+            if (member.ended_ns is not None, member.seen_ns) > (
+                same[-1].ended_ns is not None,
+                same[-1].seen_ns,
+            ):
+                same[-1] = member
+        else:
+            same.append(member)
+    return [member for same in found.values() for member in same]
