@@ -36,6 +36,11 @@ WITH_UNIT: Final = frozenset({"gpu-27", "gpu-45"})
 CHANGED: Final = frozenset({"gpu-00", "gpu-01", "gpu-02"})
 
 
+# A job of two ranks, the first of which stands on the core of gpu-00's newest incident.
+JOB: Final = "slurm/4711"
+JOB_NODES: Final = ("gpu-00", "gpu-20")
+
+
 def runs_unit(node: str, zone: str) -> bool:
     return node in WITH_UNIT or (zone == "a" and node not in WITHOUT_UNIT)
 
@@ -78,6 +83,8 @@ def _batch(node: str, zone: str, place: int, now_ns: int) -> Batch:
         "core_minutes": _cores(moments or [now_ns - HOUR_NS], is_held=bool(moments)),
         "stack_minutes": _stacks(moments or [now_ns - HOUR_NS], is_held=bool(moments)),
     }
+    if node in JOB_NODES:
+        tables["job_members"] = _members(JOB_NODES.index(node), now_ns - HOUR_NS)
     sent = {name: rows for name, rows in tables.items() if rows["time"]}
     return Batch(node, f"boot-{node}", f"boot-{node}-0", now_ns, labels, sent)
 
@@ -150,6 +157,29 @@ def _incidents(moments: list[int], node: str, now_ns: int) -> dict[str, list[Any
         "analysed_by": ["0"] * len(moments),
         "analysed_ns": [now_ns] * len(moments),
     }
+
+
+def _members(rank: int, held_ns: int) -> dict[str, list[Any]]:
+    row = {
+        "time": held_ns + 8 * NS,
+        "job": JOB,
+        "kind": "torch",
+        "role": "rank",
+        "rank": rank,
+        "world_size": 2,
+        "pid": 100 + rank,
+        "comm": "python",
+        "started_ns": held_ns - HOUR_NS,
+        "ended_ns": held_ns + 8 * NS,
+        "status": 256,
+        "words": f"RuntimeError: Connection closed by peer {HOSTILE}",
+        "stop_how": "waiting" if rank else "starved",
+        "stop_from": held_ns,
+        "stop_to": held_ns + 8 * NS,
+        "stop_core": None if rank else 1,
+        "analysed_ns": held_ns + 10 * NS,
+    }
+    return {name: [value] for name, value in row.items()}
 
 
 def _cores(moments: list[int], *, is_held: bool) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 import pytest
-from tests.drawn_fleet import CAUSE, UNIT, drawn_fleet
+from tests.drawn_fleet import CAUSE, JOB, UNIT, drawn_fleet
 from tests.integration.drawn_incident import HOSTILE
 from tests.served_collector import served
 
@@ -226,6 +226,20 @@ def test_a_change_is_judged_by_before_and_after(page) -> None:
     page.fill("#fact", "nonsense:x=1")
     page.keyboard.press("Enter")
     page.wait_for_selector("[role=alert]:has-text('no node has told')")
+
+
+def test_a_jobs_story_leads_from_its_line_to_the_core(page) -> None:
+    text = opened(page, "jobs", "#job-list")
+    assert "1 jobs: 1 failed" in text
+    assert "1 by the machine" in text
+    told = changed(page, lambda: page.click(f"#job-list button.link:has-text('{JOB}')"))
+    assert told["job"].startswith(f"{JOB}@")
+    page.wait_for_selector("#story")
+    story = page.locator("#story").inner_text()
+    assert "rank 0 on gpu-00 stopped first" in story
+    assert CAUSE in story
+    assert f"Act on: unit {UNIT}" in story
+    assert page.locator("#chain tbody tr").count() >= 4
 
 
 def test_back_and_forward_restore_what_was_chosen(page) -> None:

@@ -4,7 +4,7 @@ import { aboutText, cohorts, equals, FIRST, firstAbout, ofAboutText, ofHash, quo
 describe("the address of the fleet's page", () => {
   const full: State = {
     tab: "compare", about: { what: "cause", name: "zombie-memcg-walk" }, since: "2026-11-01", until: "2026-11-02T03:04:05Z", by: "image",
-    where: 'zone=a and image!="x y"', sort: "-incidents", a: "node=gpu-17", b: "zone=b & <b>", incident: "c/n/2026-core1", fact: "unit_file:x=masked", isAlone: true, isAll: true, search: "mem",
+    where: 'zone=a and image!="x y"', sort: "-incidents", a: "node=gpu-17", b: "zone=b & <b>", incident: "c/n/2026-core1", job: "slurm/1@2026", fact: "unit_file:x=masked", isAlone: true, isAll: true, search: "mem",
   };
 
   test("holds the whole state", () => expect(ofHash(toHash(full))).toEqual(full));

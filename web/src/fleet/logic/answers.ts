@@ -225,3 +225,53 @@ export interface ChangeAnswer {
   jobs: JobRow[];
   notes: string[];
 }
+
+export interface EndedJob {
+  cluster: string;
+  job: string;
+  kind: string;
+  outcome: string;
+  /** Of those that failed. */
+  blame: string | null;
+  /** Where the chain leads. */
+  node: string | null;
+  cause: string | null;
+  from: string;
+  to: string;
+  nodes: string[];
+}
+
+export interface JobRate {
+  /** null: nodes that lack it. */
+  value: string | null;
+  runs: number;
+  success: number;
+  by_machine: number;
+  rate: number;
+  low: number;
+  high: number;
+}
+
+export interface JobsAnswer {
+  by: string;
+  count: number;
+  outcomes: Record<string, number>;
+  blames: Record<string, number>;
+  rates: JobRate[];
+  jobs: EndedJob[];
+}
+
+export interface JobStory {
+  job: string;
+  outcome: string;
+  blame: string;
+  blame_words: string;
+  answer: string;
+  is_order_known: boolean;
+  nodes: string[];
+  origin: string | null;
+  chain: { time: string; error_ms: number; node: string; core: number | null; text: string }[];
+  cost: { node_hours: number; gpu_hours: number | null; jobs_this_week: number | null; alike: { job: string; node: string }[] };
+  members: unknown[];
+  notes: string[];
+}

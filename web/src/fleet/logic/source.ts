@@ -1,7 +1,7 @@
 // Asks the collector. The reader's token is in a cookie that this page cannot see; an error is shown as the collector words it.
 import { address, ServerError } from "../../logic/server_source";
 import type {
-  ChangeAnswer, Choices, DiffAnswer, FlameRows, IncidentAnswer, IncidentRow, IncidentsAnswer, NodesAnswer, Reader, TimelineAnswer, WhyAnswer, WorstCores,
+  ChangeAnswer, Choices, DiffAnswer, FlameRows, IncidentAnswer, IncidentRow, IncidentsAnswer, JobStory, JobsAnswer, NodesAnswer, Reader, TimelineAnswer, WhyAnswer, WorstCores,
 } from "./answers";
 import type { State } from "./state";
 
@@ -28,6 +28,8 @@ export interface CollectorSource {
   incident(row: IncidentRow, signal?: AbortSignal): Promise<IncidentAnswer>;
   diff(a: string, b: string, time: Time, signal?: AbortSignal): Promise<DiffAnswer>;
   change(state: State, signal?: AbortSignal): Promise<ChangeAnswer>;
+  jobs(state: State, by: string, signal?: AbortSignal): Promise<JobsAnswer>;
+  job(run: { job: string; at: string }, time: Time, signal?: AbortSignal): Promise<JobStory>;
   flame(where: string, baseline: string | null, time: Time, signal?: AbortSignal): Promise<FlameRows>;
 }
 
@@ -48,6 +50,8 @@ export function collectorSource(): CollectorSource {
     incident: ({ cluster, node, id }, signal) => ask(`v1/incidents/${[cluster, node, id].map(encodeURIComponent).join("/")}`, {}, withSignal(signal)),
     diff: (a, b, time, signal) => ask("v1/diff", { ...timed(time), a, b }, withSignal(signal)),
     change: (state, signal) => ask("v1/change", { ...timed(state), ...about(state), fact: state.fact }, withSignal(signal)),
+    jobs: (state, by, signal) => ask("v1/jobs", { ...chosen(state), by, limit: MOST_INCIDENTS }, withSignal(signal)),
+    job: (run, time, signal) => ask("v1/job", { ...timed(time), ...run }, withSignal(signal)),
     flame: (where, baseline, time, signal) => ask("v1/flame", { ...timed(time), where, baseline }, withSignal(signal)),
   };
 }

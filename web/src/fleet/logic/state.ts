@@ -1,9 +1,9 @@
 // The whole state of the fleet's page, as it stands in a link, and the moves that change it.
 import type { Choices } from "./answers";
 
-export const TABS = ["why", "incidents", "nodes", "compare", "flame", "change"] as const;
+export const TABS = ["why", "incidents", "nodes", "compare", "flame", "change", "jobs"] as const;
 export type Tab = (typeof TABS)[number];
-export const TAB_TEXT: Record<Tab, string> = { why: "Why", incidents: "Incidents", nodes: "Nodes", compare: "Compare", flame: "Flame graph", change: "Did it help" };
+export const TAB_TEXT: Record<Tab, string> = { why: "Why", incidents: "Incidents", nodes: "Nodes", compare: "Compare", flame: "Flame graph", change: "Did it help", jobs: "Jobs" };
 
 export const PERIODS: readonly (readonly [since: string, text: string])[] = [
   ["-1h", "last hour"], ["-6h", "last 6 hours"], ["-24h", "last 24 hours"], ["-3d", "last 3 days"], ["-7d", "last 7 days"], ["-30d", "last 30 days"],
@@ -32,6 +32,8 @@ export interface State {
   b: string;
   /** The incident whose verdict is read: `cluster/node/id`. */
   incident: string;
+  /** The run of a job whose story is read: `job@end`. */
+  job: string;
   /** The fact whose change is judged: `kind:name=value`. */
   fact: string;
   /** The flame graph of the first cohort only. */
@@ -52,12 +54,13 @@ export const FIRST: State = {
   a: "",
   b: "",
   incident: "",
+  job: "",
   fact: "",
   isAlone: false,
   isAll: false,
   search: "",
 };
-const TEXTS = ["since", "until", "by", "where", "sort", "a", "b", "incident", "fact", "search"] as const;
+const TEXTS = ["since", "until", "by", "where", "sort", "a", "b", "incident", "job", "fact", "search"] as const;
 
 export function toHash(state: State): string {
   const words = new URLSearchParams({ tab: state.tab });

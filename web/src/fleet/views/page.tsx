@@ -9,12 +9,13 @@ import { CompareTab } from "./compare";
 import { FlameTab } from "./flame";
 import { Help } from "./help";
 import { IncidentsTab } from "./incidents";
+import { JobsTab } from "./jobs";
 import { NodesTab } from "./nodes";
 import { Timeline } from "./timeline";
 import { Toolbar } from "./toolbar";
 import { WhyTab } from "./why";
 
-const SHOWN: Record<Tab, () => preact.JSX.Element> = { why: WhyTab, incidents: IncidentsTab, nodes: NodesTab, compare: CompareTab, flame: FlameTab, change: ChangeTab };
+const SHOWN: Record<Tab, () => preact.JSX.Element> = { why: WhyTab, incidents: IncidentsTab, nodes: NodesTab, compare: CompareTab, flame: FlameTab, change: ChangeTab, jobs: JobsTab };
 
 export function Page({ app, reader }: { app: App; reader: Reader }) {
   return (
