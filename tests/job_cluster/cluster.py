@@ -1,6 +1,6 @@
 """Three nodes on this machine: each a network namespace, a host name, a memory cgroup and a recorder
-of its own. They share the kernel, so every recorder sees every core: which node it was must come
-from the job. Everything is undone at the end.
+of its own that pushes to a collector in a fourth. They share the kernel, so every recorder sees
+every core: which node it was must come from the job. Everything is undone at the end.
 """
 
 import contextlib
@@ -18,6 +18,8 @@ from typing import Any, Self
 MEMORY = Path("/sys/fs/cgroup/memory")
 CPU = Path("/sys/fs/cgroup/cpu")
 HUB = "ncj-hub"
+HUB_ADDRESS = "10.77.0.100"
+PORT = 7443
 PROGRAM = [sys.executable, "-P", "-m", "necroscope"]
 
 
@@ -68,6 +70,11 @@ class Cluster:
     directory: Path
     names: Sequence[str] = ("ncj-a", "ncj-b", "ncj-c")
     nodes: list[Node] = field(default_factory=list)
+    collector: subprocess.Popen[bytes] | None = None
+
+    @property
+    def lake(self) -> Path:
+        return self.directory / "lake"
 
     def __enter__(self) -> Self:
         try:
@@ -78,7 +85,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        children = [node.recorder for node in self.nodes]
+        children = [*(node.recorder for node in self.nodes), self.collector]
         for child in children:
             if child is not None and child.poll() is None:
                 child.send_signal(signal.SIGTERM)
@@ -97,18 +104,37 @@ class Cluster:
         run("ip", "netns", "add", HUB)
         for words in ("add br0 type bridge", "set br0 up", "set lo up"):
             run("ip", "-n", HUB, "link", *words.split())
+        run(*f"ip -n {HUB} address add {HUB_ADDRESS}/24 dev br0".split())
         for number, name in enumerate(self.names, 1):
             node = Node(name, number, self.directory / name)
             self.nodes.append(node)
             node.directory.mkdir(parents=True)
             node.memory.mkdir(exist_ok=True)
             self._connect(node)
+        self._serve()
         for node in self.nodes:
             node.recorder = node.start(
                 self._record(node), node.directory / "recorder.log", is_member=False
             )
         for node in self.nodes:
             self._await(lambda node=node: any(node.recording.glob("*.live")), "a recorder")
+
+    def _serve(self) -> None:
+        """In plain HTTP, over a network that ends in this machine."""
+        tokens = self.directory / "tokens.toml"
+        words = ["fleet", "token", "new", "--cluster", "jobs", "--role", "push"]
+        words += ["--to", str(tokens), "--out", str(self.directory / "token")]
+        run(*PROGRAM, *words)
+        words = ["fleet", "serve", "--lake", str(self.lake), "--tokens", str(tokens)]
+        words += ["--host", HUB_ADDRESS, "--port", str(PORT), "--insecure", "--compact-every", "2s"]
+        with (self.directory / "collector.log").open("wb") as file:
+            self.collector = subprocess.Popen(
+                ["nsenter", f"--net=/run/netns/{HUB}", *PROGRAM, *words],
+                stdout=file,
+                stderr=file,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
 
     def _connect(self, node: Node) -> None:
         run("ip", "netns", "add", node.name)
@@ -124,7 +150,8 @@ class Cluster:
         words += ["--jobs", "2s", "--jobs-below", f"/{node.name}"]
         # Of daemons and packages nothing is asked here; the machine has two cores for all of it.
         words += ["--facts", "0s", "--units", "0s", "--containers", "0s"]
-        return words
+        words += ["--push", f"http://{HUB_ADDRESS}:{PORT}"]
+        return [*words, "--push-token-file", str(self.directory / "token")]
 
     def _await(self, is_there: Any, what: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
@@ -133,9 +160,15 @@ class Cluster:
                 raise RuntimeError(f"{what} did not start: see {self.directory}")
             time.sleep(0.2)
 
-    def ask(self, job: str) -> dict[str, Any]:
+    def ask_recordings(self, job: str) -> dict[str, Any]:
         """What `necroscope job` answers; its error as text if it has none."""
-        words = ["job", job, *(str(node.recording) for node in self.nodes)]
+        return self._ask("job", job, *(str(node.recording) for node in self.nodes))
+
+    def ask_lake(self, job: str) -> dict[str, Any]:
+        """What `necroscope fleet job` answers."""
+        return self._ask("fleet", "job", job, "--lake", str(self.lake))
+
+    def _ask(self, *words: str) -> dict[str, Any]:
         result = subprocess.run(
             [*PROGRAM, *words, "--json"], capture_output=True, check=False, timeout=120
         )

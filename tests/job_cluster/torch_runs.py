@@ -207,24 +207,38 @@ def judge(truth: Truth, answer: dict[str, Any]) -> tuple[bool, str]:
 
 
 def one_run(cluster: Cluster, number: int, deed: Callable[[TorchRun], Truth]) -> dict[str, Any]:
-    """The first right answer within the time, or the last."""
-    run = TorchRun(cluster, number, random.Random(number))
+    """With a torch process group of its own."""
+    return judged_run(cluster, TorchRun(cluster, number, random.Random(number)), deed)
+
+
+def judged_run(
+    cluster: Cluster, run: TorchRun, deed: Callable[[TorchRun], Truth]
+) -> dict[str, Any]:
+    """Of the recordings and of the lake the first right answer within the time, or the last."""
     try:
         # The lab's own lock: two faults at once are neither.
         with alone(state_directory(), lambda _: None):
             truth = deed(run)
         ended = time.monotonic()
-        while True:
-            answer = cluster.ask(run.job)
-            is_right, why = judge(truth, answer)
-            waited_s = time.monotonic() - ended
-            if is_right or waited_s > ANSWER_S:
-                break
-            time.sleep(3)
+        told = {"run": run.number, "job": run.job, "fault": truth.name}
+        told |= {"victim": run.node.name, "victim_core": run.core}
+        asked = {"recordings": cluster.ask_recordings, "lake": cluster.ask_lake}
+        while asked:
+            for place, ask in list(asked.items()):
+                answer = ask(run.job)
+                is_right, why = judge(truth, answer)
+                waited_s = time.monotonic() - ended
+                if is_right or waited_s > ANSWER_S:
+                    told[place] = {
+                        "is_right": is_right,
+                        "why": why,
+                        "after_s": round(waited_s, 1),
+                        "is_accused": answer.get("blame") == "machine",
+                        "text": answer.get("answer", ""),
+                    }
+                    del asked[place]
+            time.sleep(1)
     finally:
         with contextlib.suppress(Exception):
             run.close()
-    kept = {name: answer.get(name) for name in ("blame", "node", "core", "culprit", "cause")}
-    told = {"run": number, "job": run.job, "fault": truth.name, "is_right": is_right, "why": why}
-    told |= {"victim": run.node.name, "victim_core": run.core, "after_s": round(waited_s, 1)}
-    return {**told, "answer": kept, "text": answer.get("answer", "")}
+    return told
