@@ -72,7 +72,7 @@ def test_an_order_within_the_clocks_error_is_said_to_be_unknown(tmp_path: Path) 
     assert draw(tmp_path / "a", 0.01)["is_order_known"]
     told = draw(tmp_path / "b", 2.0)
     assert not told["is_order_known"]
-    assert "who was first is not certain" in job_to_text(told)
+    assert "which was first is uncertain" in job_to_text(told)
 
 
 def test_clocks_that_nobody_measured_are_said_to_be(tmp_path: Path) -> None:

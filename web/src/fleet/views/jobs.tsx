@@ -101,7 +101,7 @@ function Told({ story }: { story: JobStory }) {
         <p class="where">{story.job}, {story.outcome}, {story.members.length} members on {story.nodes.length} nodes</p>
         <h2>{story.blame_words}</h2>
         <p>{story.answer}</p>
-        {!story.is_order_known && <p class="note">Who was first is not certain: the times are closer than clocks and ticks can tell.</p>}
+        {!story.is_order_known && <p class="note">Which was first is uncertain: the times are closer than clocks and ticks can separate.</p>}
       </header>
       <div class="list">
         <table id="chain">
