@@ -114,6 +114,11 @@ class SystemdNode:
             f"mkdir -p /run/{name} && mount --bind {self.run}/{name} /run/{name} && "
             for name in ("dbus", "systemd", "podman")
         )
+        # The recorder asks Podman only when its database has changed: that of the node, not ours.
+        containers = f"{self.root}/var/lib/containers"
+        binds += (
+            f"mkdir -p /var/lib/containers && mount --bind {containers} /var/lib/containers && "
+        )
         return subprocess.run(
             [
                 *("unshare", "--mount", "sh", "-c"),
