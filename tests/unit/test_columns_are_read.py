@@ -43,7 +43,6 @@ FOR_EXPERTS = {
     ("softnet", "flow_limit"): "packets of one flow left out under load, of nodes that set it",
     ("softnet", "received_rps"): "how often another core was asked to take packets",
     ("units", "main_pid"): "`tasks` and `samples` have the cgroup, which names the unit",
-    ("units", "last_ns"): "its event `unit_restart` and timers have the time",
     ("units", "next_ns"): "when a timer is due next",
     ("units", "load_state"): "`active_state` and `result` say what is wrong with a unit",
 }
