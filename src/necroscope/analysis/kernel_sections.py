@@ -18,6 +18,8 @@ _ENTRIES: Final = functions(
     " exit_to_user_mode* ret_from_fork* kthread worker_thread process_one_work"
     " process_scheduled_works task_work_run arch_do_signal_or_restart get_signal do_group_exit"
     " do_exit irqentry_exit* work_pending"
+    # arch/arm64/kernel/entry-common.c: aborts are its page faults, of user space and of the kernel.
+    " el0_da el0_ia el1_abort do_mem_abort el1h_64_sync*"
 )
 _FILES: Final = functions(
     "ksys_read vfs_read new_sync_read ksys_pread64 ksys_write vfs_write new_sync_write"
@@ -51,6 +53,9 @@ _SOFTIRQS: Final = functions(
     " __flush_smp_call_function_queue generic_smp_call_function_single_interrupt"
     " netif_receive_skb* __netif_receive_skb* napi_gro_* gro_* ip_list_rcv ip_rcv*"
     " ip_local_deliver* ip_protocol_deliver_rcu ip_sublist_rcv* __local_bh_enable_ip"
+    " el1h_64_irq* el0t_64_irq* el1_interrupt el0_interrupt __el0_irq_handler_common"
+    " do_interrupt_handler call_on_irq_stack ____do_softirq gic_handle_irq"
+    " generic_handle_domain_irq handle_percpu_devid_irq arch_timer_handler_*"
 )
 # Where nothing lies below them, these say what is done: a call that is one loop, a poll that is.
 _LAST_RESORT: Final = functions(
@@ -63,6 +68,8 @@ MOVES_DATA: Final = functions(
     "copy_user_* rep_movs_* rep_stos_* _copy_to_user _copy_from_user _copy_to_iter"
     " _copy_from_iter copyin copyout copy_page* memcpy* __memcpy* memcpy_orig memset* __memset*"
     " clear_page* clear_user* csum_* crypto_* aes* sha* lz4* LZ4* zstd* ZSTD* crc32* *_xor_*"
+    # arm64's own copies, whose plain names are weak aliases (SYM_FUNC_ALIAS_WEAK).
+    " __arch_copy_* __arch_clear_user __pi_mem* __pi_copy_page __pi_clear_page"
 )
 # Too little of what the kernel does to be what it does.
 _PART: Final = 0.08

@@ -33,6 +33,18 @@ def test_a_task_that_was_interrupted_is_not_blamed_for_the_interrupts() -> None:
     assert culprit_of(node).comm == "tool"
 
 
+def test_an_interrupt_of_an_arm64_kernel_is_not_the_work_of_the_task_below_it() -> None:
+    entered = "el1h_64_irq, el1h_64_irq_handler, el1_interrupt, do_interrupt_handler"
+    node = drawn_node(f"""
+        core 0:  ....................
+        core 1:  ........xxxxxx......
+        x: system  victim[2]  /  main > {entered}, call_on_irq_stack, gic_handle_irq, odd_handler
+        x: system  tool[4]  /  main > __arm64_sys_ioctl, odd_loop
+        x: system  victim[2]  /  main > {entered}, irq_exit_rcu, do_softirq_own_stack, odd_poll
+        """)
+    assert culprit_of(node).comm == "tool"
+
+
 def test_the_unit_is_told_from_the_cgroup() -> None:
     assert culprit_of(held_by("/system.slice/agent.service")).unit == "agent.service"
 
@@ -141,6 +153,8 @@ def test_where_interrupts_come_back_on_is_not_where_the_work_is() -> None:
         "_raw_spin_unlock_irqrestore",
         "finish_task_switch.isra.0",
         "__raw_spin_unlock, _raw_spin_unlock",
+        "arch_local_irq_restore",
+        "__raw_spin_unlock_irqrestore, arch_local_irq_enable",
     ):
         node = drawn_node(
             "core 0: ...........\ncore 1: ....kkkkk..\nk: system  worker[8]  /  main > odd_ioctl,"

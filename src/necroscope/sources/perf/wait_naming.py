@@ -25,7 +25,8 @@ _WAKING: Final = "try_to_wake_up"
 _INTERRUPTS: Final = frozenset(
     (
         *("asm_common_interrupt", "common_interrupt"),
-        *("el1_interrupt", "el0_interrupt", "el1_irq", "el0_irq", "__irq_exit_rcu", "irq_exit_rcu"),
+        *("el1_interrupt", "el0_interrupt", "el1_irq", "el0_irq", "el1h_64_irq", "el0t_64_irq"),
+        *("__irq_exit_rcu", "irq_exit_rcu"),
         *("handle_softirqs", "__do_softirq", "do_softirq"),
     )
 )

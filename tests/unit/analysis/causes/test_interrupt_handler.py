@@ -42,6 +42,18 @@ def test_a_timer_that_walks_a_list_is_named_by_its_function_and_where_it_spends_
     assert "softirqs (timers)" in verdict.summary
 
 
+def test_the_handler_is_found_behind_the_doors_of_an_arm64_kernel() -> None:
+    """As 6.1 for arm64 shows them when a timer runs at the exit of an interrupt."""
+    entered = (
+        "el1h_64_irq, el1h_64_irq_handler, el1_interrupt, irq_exit_rcu, __irq_exit_rcu,"
+        " do_softirq_own_stack, call_on_irq_stack, ____do_softirq, __do_softirq, handle_softirqs"
+    )
+    timer = "run_timer_softirq, __run_timers, call_timer_fn, estimation_timer"
+    verdict = only(held(f"{entered}, {timer}, arch_local_irq_restore")).verdict
+    assert verdict.cause == "interrupt-handler"
+    assert "estimation_timer held core 1" in verdict.summary
+
+
 def test_what_it_walks_is_told_with_who_made_it() -> None:
     node = held(f"{TIMER}, neigh_timer_handler, arp_solicit", beside="." * 8 + "mmmm" + "." * 32)
     for second, count in ((0, 20), (8, 20), (12, 40_000), (40, 40_000)):

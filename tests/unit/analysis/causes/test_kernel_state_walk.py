@@ -8,6 +8,10 @@ from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident
 
 READ = "read > __x64_sys_read, ksys_read, vfs_read, proc_reg_read_iter, seq_read_iter"
+READ_ON_ARM64 = (
+    "read > el0t_64_sync, el0t_64_sync_handler, el0_svc, do_el0_svc,"
+    " el0_svc_common.constprop.0, invoke_syscall, __arm64_sys_read, ksys_read, vfs_read, seq_read"
+)
 TURNS = "....w...ww...www...wwww...wwwww...wwwwww...wwwwwww......"
 
 
@@ -44,6 +48,14 @@ def test_the_population_that_its_turns_grow_with_is_learned_without_a_list() -> 
     assert incident.verdict.culprit.comm == "statsd"
 
 
+def test_the_walk_is_found_behind_the_doors_of_an_arm64_kernel() -> None:
+    node = walked("frob_walk_all, frob_visit", READ_ON_ARM64)
+    with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
+    walk = only(node).verdict.walked
+    assert walk is not None
+    assert walk.function == "frob_walk_all"
+
+
 def test_of_two_that_grew_alike_both_are_told_with_what_would_separate_them() -> None:
     node = walked("frob_walk_all, frob_visit")
     with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
@@ -74,9 +86,10 @@ def test_the_same_function_with_few_objects_is_not_named() -> None:
 
 
 def test_work_that_moves_bytes_is_as_long_as_what_was_asked_for() -> None:
-    node = walked("shmem_frob, rep_movs_alternative")
-    with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
-    assert only(node).verdict.cause == "unknown"
+    for path, copies in ((READ, "rep_movs_alternative"), (READ_ON_ARM64, "__arch_copy_to_user")):
+        node = walked(f"shmem_frob, {copies}", path)
+        with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
+        assert only(node).verdict.cause == "unknown"
 
 
 def test_who_made_the_objects_is_found_by_the_file_that_is_read() -> None:
