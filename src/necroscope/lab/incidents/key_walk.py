@@ -17,20 +17,19 @@ import ctypes
 from necroscope.lab.actor import Actor
 from necroscope.lab.stage import Stage
 from necroscope.lab.state_walk import StateWalk, growing
+from necroscope.perf_abi.syscalls import syscall
 
-_ADD_KEY, _KEYCTL = 248, 250
 _JOIN_SESSION_KEYRING = 1
 _SESSION = -3
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def add_keys(first: int, more_per_s: float, directory: str) -> None:
     """In a session keyring of its own: they are collected when it ends."""
-    _libc.syscall(_KEYCTL, _JOIN_SESSION_KEYRING, None)
+    syscall("keyctl", _JOIN_SESSION_KEYRING, None)
+    kind, value = (ctypes.create_string_buffer(text) for text in (b"user", b"x"))
     for number in growing(first, more_per_s, directory):
-        name = f"session:{number}".encode()
-        if _libc.syscall(_ADD_KEY, b"user", name, b"x", 1, ctypes.c_int(_SESSION)) < 0:
-            raise OSError(ctypes.get_errno(), "cannot add a key")
+        name = ctypes.create_string_buffer(f"session:{number}".encode())
+        syscall("add_key", kind, name, value, 1, _SESSION)
 
 
 class KeyWalk(StateWalk):

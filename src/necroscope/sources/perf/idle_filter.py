@@ -34,7 +34,7 @@ from necroscope.sources.perf.bpf import (
 
 Range = tuple[int, int]
 # Where struct bpf_perf_event_data has the interrupted address: its registers come first, in the
-# layout of pt_regs (x86) and of user_pt_regs (aarch64, never run here).
+# layout of pt_regs (x86) and of user_pt_regs (aarch64).
 ADDRESS_OFFSETS: Final = {"x86_64": 128, "aarch64": 256}
 _HIDDEN_TYPES: Final = frozenset({PROG_TYPE_KPROBE, PROG_TYPE_TRACEPOINT})
 _DROP: Final = 0
