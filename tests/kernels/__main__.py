@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.kernels import guest, plan
 from tests.kernels.failure import CannotTestError
 from tests.kernels.image import ROOT, Workshop
-from tests.kernels.kernels import KERNELS, SMOKE, Kernel, kernel_named
+from tests.kernels.kernels import KERNELS, SMOKE, Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,10 @@ def main() -> int:
             print(f"{kernel.name:10} {kernel.package} of {kernel.suite}: {checks}")
         return 0
     workshop = Workshop(chosen.dir)
-    kernels = (
-        [kernel_named(SMOKE)]
-        if chosen.smoke
-        else [one for one in KERNELS if one.name in (chosen.kernel or [one.name])]
-    )
+    names = chosen.kernel or ([SMOKE] if chosen.smoke else [kernel.name for kernel in KERNELS])
+    kernels = [kernel for kernel in KERNELS if kernel.name in names]
     try:
-        _say("making the root image and the wheel")
-        root, wheel = workshop.root_image(), workshop.wheel()
-        results = [
-            result for kernel in kernels for result in _test(kernel, workshop, root, wheel, chosen)
-        ]
+        results = [result for kernel in kernels for result in _test(kernel, workshop, chosen)]
     except CannotTestError as error:
         print(
             f"error: {error.facts}" + (f"\nhint: {error.hint}" if error.hint else ""),
@@ -65,9 +58,10 @@ def main() -> int:
     return 1 if failed or not results else 0
 
 
-def _test(
-    kernel: Kernel, workshop: Workshop, root: Path, wheel: Path, chosen: argparse.Namespace
-) -> list[Result]:
+def _test(kernel: Kernel, workshop: Workshop, chosen: argparse.Namespace) -> list[Result]:
+    _say(f"making the root image and the wheel for {kernel.architecture.debian}")
+    root = workshop.root_image(kernel.architecture)
+    wheel = workshop.wheel(kernel.architecture)
     boots = plan.smoke() if chosen.smoke else plan.whole(kernel)
     boots = [planned for planned in boots if not chosen.boot or planned.boot.name in chosen.boot]
     bootable = workshop.bootable(kernel)
@@ -123,7 +117,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--smoke",
         action="store_true",
-        help=f"kernel {SMOKE} alone, and one recording of 15 s in it",
+        help=f"one recording of 15 s, in kernel {SMOKE} unless others are named",
     )
     parser.add_argument(
         "--kernel",

@@ -36,11 +36,14 @@ def mirrors() -> dict[str, str]:
 
 
 class Suite:
-    """One suite with its security updates; the lists are fetched at the first question."""
+    """One suite with its security updates, for one architecture; the lists are fetched at the first
+    question.
+    """
 
-    def __init__(self, name: str, state: Path) -> None:
+    def __init__(self, name: str, state: Path, architecture: str) -> None:
         self._name = name
-        self._state = state / f"apt-{name}"
+        self._architecture = architecture
+        self._state = state / f"apt-{name}-{architecture}"
 
     def image_package(self, meta: str) -> str:
         """The package of the kernel itself that a meta-package stands for."""
@@ -89,6 +92,8 @@ class Suite:
     def _options(self) -> list[str]:
         state = self._state.resolve()
         chosen = {
+            "APT::Architecture": self._architecture,
+            "APT::Architectures": self._architecture,
             "Dir::Etc::SourceList": state / "sources.list",
             "Dir::Etc::SourceParts": "-",
             "Dir::State::Lists": state / "lists",

@@ -19,11 +19,8 @@ from typing import Any, Final
 from tests.kernels.failure import CannotTestError
 from tests.kernels.image import ROOT, Bootable
 
-# Wheels of today want the instructions of this processor; the emulation of later ones is slower.
-_PROCESSOR: Final = "Westmere"
 _COMMAND_LINE: Final = (
-    "console=ttyS0 root=/dev/vda rw quiet loglevel=2 panic=-1 mitigations=off net.ifnames=0"
-    " systemd.getty_auto=0"
+    "root=/dev/vda rw quiet loglevel=2 panic=-1 mitigations=off net.ifnames=0 systemd.getty_auto=0"
 )
 _RESULT_BYTES: Final = 1 << 30
 _NICE: Final = ("nice", "-n", "10")
@@ -82,8 +79,9 @@ def run(kernel: Bootable, root: Path, boot: Boot, job: "Job", directory: Path) -
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=job.seconds, check=True
         )
     except FileNotFoundError:
+        needed = kernel.architecture
         raise CannotTestError(
-            "qemu-system-x86_64 is missing", "apt-get install qemu-system-x86"
+            f"{needed.emulator} is missing", f"apt-get install {needed.package}"
         ) from None
     except subprocess.CalledProcessError as error:
         raise CannotTestError(
@@ -146,13 +144,10 @@ def machine(kernel: Bootable, boot: Boot) -> list[str]:
     """QEMU's words for the processors, the memory and the kernel of a boot."""
     return [
         *_NICE,
-        "qemu-system-x86_64",
-        "-machine",
-        "q35",
+        kernel.architecture.emulator,
+        *kernel.architecture.model,
         "-accel",
         "tcg,thread=multi",
-        "-cpu",
-        _PROCESSOR,
         "-smp",
         str(boot.cpus),
         "-m",
@@ -165,7 +160,7 @@ def machine(kernel: Bootable, boot: Boot) -> list[str]:
         "-initrd",
         str(kernel.initramfs),
         "-append",
-        f"{_COMMAND_LINE} {boot.command_line}",
+        f"console={kernel.architecture.console} {_COMMAND_LINE} {boot.command_line}",
     ]
 
 

@@ -1,5 +1,5 @@
-"""What is booted: one root image from Debian's packages, and for each kernel its image and an
-initramfs. Made once, then kept.
+"""What is booted: one root image for each architecture from Debian's packages, and for each kernel
+its image and an initramfs. Made once, then kept.
 
 The root holds systemd, Python and the wheels that necroscope needs, fetched here: a guest has no
 network. necroscope's own wheel is installed inside, at every boot.
@@ -14,48 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.kernels import initramfs
-from tests.kernels.debian import Suite, mirrors, unpack
+from tests.kernels import debian_root, initramfs
+from tests.kernels.architecture import Architecture
+from tests.kernels.debian import Suite, unpack
 from tests.kernels.failure import CannotTestError
 from tests.kernels.kernels import Kernel
 from tests.kernels.programs import run
 
 ROOT: Final = Path(__file__).parents[2]
-_SUITE: Final = "bookworm"
-_PACKAGES: Final = (
-    "systemd",
-    "systemd-sysv",
-    "dbus",
-    "python3",
-    "python3-pip",
-    "iproute2",
-    "kmod",
-    "procps",
-)
-_PYTHON: Final = "3.11"
 _FOR_TESTS: Final = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100")
-_PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-# A guest does what it is told and nothing else.
-_MASKED: Final = (
-    "apt-daily.timer",
-    "apt-daily-upgrade.timer",
-    "dpkg-db-backup.timer",
-    "e2scrub_all.timer",
-    "fstrim.timer",
-)
-_UNIT: Final = """\
-[Unit]
-Description=What this guest was booted for
-After=dbus.service
-
-[Service]
-Type=oneshot
-TimeoutStartSec=infinity
-ExecStart=/bin/sh -c 'python3 /job/inside.py >/dev/ttyS0 2>&1; exec systemctl poweroff --force --force'
-
-[Install]
-WantedBy=multi-user.target
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +32,7 @@ class Bootable:
     release: str
     image: Path
     initramfs: Path
+    architecture: Architecture
 
 
 class Workshop:
@@ -80,34 +48,40 @@ class Workshop:
         if not (place / "initramfs").exists():
             self._unpack_kernel(kernel, place)
         image = next((place / "boot").iterdir())
-        return Bootable(image.name.removeprefix("vmlinuz-"), image, place / "initramfs")
+        return Bootable(
+            image.name.removeprefix("vmlinuz-"), image, place / "initramfs", kernel.architecture
+        )
 
-    def root_image(self) -> Path:
-        image = self._directory / f"root-{self._stamp()}.ext4"
+    def root_image(self, architecture: Architecture) -> Path:
+        image = self._directory / f"root-{architecture.debian}-{_stamp()}.ext4"
         if not image.exists():
             root = self._directory / "root"
             shutil.rmtree(root, ignore_errors=True)
-            self._install_debian(root)
-            self._install_wheels(root)
+            debian_root.install(root, architecture)
+            _install_wheels(root, architecture)
+            _compile_python(root, architecture)
             _write_image(root, image)
             shutil.rmtree(root)
         return image
 
-    def wheel(self) -> Path:
+    def wheel(self, architecture: Architecture) -> Path:
         """necroscope of the working tree, as `pip install` would get it; made anew when a file is
         younger.
         """
-        directory = self._directory / "wheel"
+        directory = self._directory / f"wheel-{architecture.debian}"
         made = next(directory.glob("necroscope-*.whl"), None)
         if made is None or _changed_since(made):
             shutil.rmtree(directory, ignore_errors=True)
-            _pip("wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT))
+            words = ("wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT))
+            _pip(*words, target=architecture.machine)
         return next(directory.glob("necroscope-*.whl"))
 
     def _unpack_kernel(self, kernel: Kernel, place: Path) -> None:
-        suite = Suite(kernel.suite, self._directory)
+        suite = Suite(kernel.suite, self._directory, kernel.architecture.debian)
         package = suite.image_package(kernel.package)
-        files = suite.download([package, *suite.companions(package)], self._directory / "packages")
+        files = suite.download(
+            [package, *suite.companions(package)], self._packages(kernel.architecture)
+        )
         shutil.rmtree(place, ignore_errors=True)
         unpacked = place / "unpacked"
         for file in files:
@@ -116,18 +90,20 @@ class Workshop:
         image = next((path for path in unpacked.rglob("vmlinu*") if path.is_file()), None)
         if image is None:
             raise CannotTestError(f"{package} holds no kernel")
-        initramfs.write(place / "initramfs.new", modules, self._shell())
+        initramfs.write(place / "initramfs.new", modules, self._shell(kernel.architecture))
         (place / "boot").mkdir()
         image.rename(place / "boot" / f"vmlinuz-{modules.name}")
         shutil.rmtree(unpacked)
         (place / "initramfs.new").rename(place / "initramfs")
 
-    def _shell(self) -> Path:
-        directory = self._directory / "busybox"
+    def _packages(self, architecture: Architecture) -> Path:
+        return self._directory / f"packages-{architecture.debian}"
+
+    def _shell(self, architecture: Architecture) -> Path:
+        directory = self._directory / f"busybox-{architecture.debian}"
         if not directory.exists():
-            (package,) = Suite(_SUITE, self._directory).download(
-                ["busybox-static"], self._directory / "packages"
-            )
+            suite = Suite(debian_root.SUITE, self._directory, architecture.debian)
+            (package,) = suite.download(["busybox-static"], self._packages(architecture))
             unpack(package, directory)
         return next(
             path
@@ -135,31 +111,44 @@ class Workshop:
             if path.is_file() and os.access(path, os.X_OK)
         )
 
-    def _stamp(self) -> str:
-        told = (_PACKAGES, _UNIT, _MASKED, _requirements())
-        return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
 
-    def _install_debian(self, root: Path) -> None:
-        include = f"--include={','.join(_PACKAGES)}"
-        run(["debootstrap", "--variant=minbase", include, _SUITE, str(root), mirrors()["Debian"]])
-        units = root / "etc/systemd/system"
-        (units / "job.service").write_text(_UNIT)
-        (units / "multi-user.target.wants").mkdir(parents=True, exist_ok=True)
-        (units / "multi-user.target.wants/job.service").symlink_to("../job.service")
-        (units / "default.target").unlink(missing_ok=True)
-        (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
-        for name in _MASKED:
-            (units / name).unlink(missing_ok=True)
-            (units / name).symlink_to("/dev/null")
-        (root / "etc/hostname").write_text("guest\n")
-        shutil.rmtree(root / "var/cache/apt/archives", ignore_errors=True)
+def _stamp() -> str:
+    told = (debian_root.CONTENT, _requirements())
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
 
-    def _install_wheels(self, root: Path) -> None:
-        platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
-        target = root / f"usr/local/lib/python{_PYTHON}/dist-packages"
-        chosen = ["--only-binary", ":all:", "--python-version", _PYTHON, *platforms, "--no-compile"]
-        _pip("install", "--target", str(target), *chosen, *_requirements())
-        run(["chroot", str(root), "python3", "-m", "compileall", "-q", "/usr/local/lib"])
+
+def _install_wheels(root: Path, architecture: Architecture) -> None:
+    platforms = [word for name in architecture.wheel_platforms for word in ("--platform", name)]
+    python = debian_root.PYTHON
+    target = root / f"usr/local/lib/python{python}/dist-packages"
+    chosen = ["--only-binary", ":all:", "--python-version", python, *platforms, "--no-compile"]
+    _pip("install", "--target", str(target), *chosen, *_requirements())
+
+
+def _compile_python(root: Path, architecture: Architecture) -> None:
+    """So that no boot has to. By the guest's own Python where it runs here, else by ours if it
+    writes the same bytecode.
+    """
+    words = ["-m", "compileall", "-q"]
+    if architecture.is_own:
+        run(["chroot", str(root), "python3", *words, "/usr/local/lib"])
+    elif f"{sys.version_info.major}.{sys.version_info.minor}" == debian_root.PYTHON:
+        libraries = [
+            str(root / "usr/lib/python3"),
+            str(root / f"usr/lib/python{debian_root.PYTHON}"),
+        ]
+        run(
+            [
+                sys.executable,
+                *words,
+                "-s",
+                str(root),
+                "-p",
+                "/",
+                *libraries,
+                str(root / "usr/local/lib"),
+            ]
+        )
 
 
 def _changed_since(made: Path) -> bool:
@@ -170,6 +159,7 @@ def _changed_since(made: Path) -> bool:
     places = [
         ROOT / "pyproject.toml",
         *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "src").rglob("*.[ch]"),
         *(ROOT / "web/src").rglob("*"),
     ]
     return any(path.stat().st_mtime > when_s for path in places)
@@ -202,15 +192,8 @@ def _write_image(root: Path, image: Path) -> None:
     new.rename(image)
 
 
-def _pip(*words: str) -> None:
-    run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            words[0],
-            "--quiet",
-            "--disable-pip-version-check",
-            *words[1:],
-        ]
-    )
+def _pip(*words: str, target: str = "") -> None:
+    """`target` is the architecture that hatch_build.py builds for; the machine's own unless told."""
+    quiet = ["--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", words[0], *quiet, *words[1:]]
+    run(["env", f"NECROSCOPE_TARGET={target}", *pip])

@@ -12,6 +12,8 @@ softirqs are kept off (v5.17).
 from dataclasses import dataclass
 from typing import Final
 
+from tests.kernels.architecture import AMD64, ARM64, Architecture
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -26,6 +28,7 @@ class Kernel:
     has_v1_memory: bool = True
     keeps_dead_cgroups: bool = True
     has_bpf_loop: bool = True
+    architecture: Architecture = AMD64
 
 
 KERNELS: Final = (
@@ -42,6 +45,7 @@ KERNELS: Final = (
         has_v1_memory=False,
         keeps_dead_cgroups=False,
     ),
+    Kernel("6.1-arm64", "bookworm", "linux-image-arm64", softirqs_wait=True, architecture=ARM64),
 )
 SMOKE: Final = "6.1"
 

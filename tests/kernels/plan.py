@@ -85,7 +85,7 @@ def whole(kernel: Kernel) -> list[Planned]:
             files=(service.FILE,),
         ),
         Planned(Boot("tests"), own, seconds=900, files=own_tests.FILES),
-        Planned(Boot("incidents", "preempt=none"), lab, seconds=1200),
+        Planned(Boot("incidents", "preempt=none"), lab, seconds=1500),
     ]
     if kernel.has_v1_memory:
         boots.append(

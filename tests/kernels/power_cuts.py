@@ -50,7 +50,10 @@ def main() -> int:
     try:
         _say(f"booting {kernel.name} once, until its recorder seals and drops segments")
         snapshot = cut_guest.take_snapshot(
-            workshop.bootable(kernel), workshop.root_image(), workshop.wheel(), chosen.dir / "cuts"
+            workshop.bootable(kernel),
+            workshop.root_image(kernel.architecture),
+            workshop.wheel(kernel.architecture),
+            chosen.dir / "cuts",
         )
         before = _opened(snapshot.disk).names
         cuts: list[Cut] = []

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.kernels.architecture import AMD64
 from tests.kernels.image import ROOT
-from tests.kernels.kernels import KERNELS
+from tests.kernels.kernels import KERNELS, kernel_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +195,19 @@ def features(runs: Path) -> str:
         file = runs / f"{kernel.name}-v2/features/features.json"
         if file.exists():
             answers[kernel.name] = json.loads(file.read_text())
-    releases = [".".join(told["release"].split(".")[:2]) for told in answers.values()]
+    releases = [_column(name, told["release"]) for name, told in answers.items()]
     rows = [["feature", "since", *releases, "else"]]
     for feature in FEATURES:
         cells = [_cell(feature, told["features"]) for told in answers.values()]
         rows.append([feature.name, feature.since, *cells, feature.otherwise])
     return _table(rows)
+
+
+def _column(name: str, release: str) -> str:
+    """Two numbers of the release, and the architecture if it is not the usual one."""
+    architecture = kernel_named(name).architecture
+    words = "" if architecture == AMD64 else f" {architecture.debian}"
+    return ".".join(release.split(".")[:2]) + words
 
 
 def _cell(feature: Feature, answers: dict[str, bool]) -> str:

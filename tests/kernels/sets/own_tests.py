@@ -27,8 +27,15 @@ _DATA = tuple(
     f"tests/data/{area}"
     for area in ("perf", "procfs", "sysfs", "cgroupfs", "kernel_log", "symbols")
 )
-_HELP = ("tests/injected_waits.py", "tests/page_fault_server.py")
-FILES = ("tests/conftest.py", "tests/synthetic_root.py", "pyproject.toml", *_HELP, *PLACES, *_DATA)
+# Modules that these tests import.
+_SHARED = tuple(
+    f"tests/{name}.py"
+    for name in (
+        *("conftest", "injected_waits", "kernel_log_stories", "page_fault_server"),
+        *("synthetic_root", "whole_symbol_table"),
+    )
+)
+FILES = ("pyproject.toml", *_SHARED, *PLACES, *_DATA)
 
 
 def inside(out: Path) -> None:

@@ -17,6 +17,7 @@ EVERY_TICK = {
     "cores",
     "softirqs",
     "softirq_delay",
+    "waits",
     "runqueue",
     "softnet",
     "pressure",

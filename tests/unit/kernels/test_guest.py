@@ -5,6 +5,7 @@ import json
 import tarfile
 from pathlib import Path
 
+from tests.kernels.architecture import AMD64, ARM64
 from tests.kernels.guest import Boot, Job, Outcome, _command, _unpacked
 from tests.kernels.image import Bootable
 
@@ -29,7 +30,7 @@ def test_a_job_brings_the_wheel_the_sets_and_its_steps(tmp_path: Path) -> None:
 
 
 def test_a_guest_has_no_network_but_one_that_is_cut_off(tmp_path: Path) -> None:
-    kernel = Bootable("6.0-test", tmp_path / "vmlinuz", tmp_path / "initramfs")
+    kernel = Bootable("6.0-test", tmp_path / "vmlinuz", tmp_path / "initramfs", AMD64)
     alone = _command(kernel, tmp_path / "root", Boot("v2"), tmp_path)
     assert alone[-2:] == ["-nic", "none"]
     connected = _command(
@@ -38,6 +39,17 @@ def test_a_guest_has_no_network_but_one_that_is_cut_off(tmp_path: Path) -> None:
     assert "user,id=net,restrict=on" in connected
     assert "preempt=none" in connected[connected.index("-append") + 1]
     assert any("snapshot=on" in word for word in connected)
+
+
+def test_a_kernel_is_booted_by_the_emulator_of_its_architecture(tmp_path: Path) -> None:
+    for architecture, emulator, console in (
+        (AMD64, "qemu-system-x86_64", "ttyS0"),
+        (ARM64, "qemu-system-aarch64", "ttyAMA0"),
+    ):
+        kernel = Bootable("6.0-test", tmp_path / "vmlinuz", tmp_path / "initramfs", architecture)
+        command = _command(kernel, tmp_path / "root", Boot("v2"), tmp_path)
+        assert emulator in command
+        assert f"console={console}" in command[command.index("-append") + 1].split()
 
 
 def test_results_are_unpacked_and_a_guest_that_gave_none_is_told(tmp_path: Path) -> None:

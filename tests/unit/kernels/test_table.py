@@ -33,7 +33,9 @@ def documented() -> list[list[str]]:
 
 
 def release(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.removeprefix("to ").split("."))
+    """A kernel may be followed by its architecture."""
+    number = text.removeprefix("to ").partition(" ")[0]
+    return tuple(int(part) for part in number.split("."))
 
 
 def test_the_docs_have_these_rows_with_these_releases_and_fallbacks() -> None:
@@ -59,6 +61,7 @@ def test_a_row_tells_what_the_guests_answered(tmp_path: Path) -> None:
     for name, kernel, answer in (
         ("5.10", "5.10.0-46-amd64", False),
         ("newest", "7.2.13-amd64", True),
+        ("6.1-arm64", "6.1.0-56-arm64", True),
     ):
         place = tmp_path / f"{name}-v2/features"
         place.mkdir(parents=True)
@@ -66,6 +69,6 @@ def test_a_row_tells_what_the_guests_answered(tmp_path: Path) -> None:
             json.dumps({"release": kernel, "features": dict.fromkeys(PROBES, answer)})
         )
     heading, _, stacks, ksymbol, *_ = table.features(tmp_path).splitlines()
-    assert heading == "| feature | since | 5.10 | 7.2 | else |"
-    assert stacks.split(" | ")[2:4] == ["?", "?"]
-    assert ksymbol.split(" | ")[1:4] == ["5.1", "○", "●"]
+    assert heading == "| feature | since | 5.10 | 7.2 | 6.1 arm64 | else |"
+    assert stacks.split(" | ")[2:5] == ["?", "?", "?"]
+    assert ksymbol.split(" | ")[1:5] == ["5.1", "○", "●", "●"]
