@@ -5,6 +5,7 @@ causes.md, commands.md, top.md.
 import inspect
 import re
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 
 import click
@@ -281,14 +282,14 @@ def _first_sentence(command: click.Command) -> str:
 def _help(path: str, command: click.Command) -> str:
     shared = {f"--{setting.name}" for setting in SETTINGS}
     shown = [each for each in command.params if shared.isdisjoint(each.opts)]
+    # A copy without the option --help that click keeps: a command that ran without `necroscope`
+    # before it in this process has no -h there.
+    asked = copy(command)
+    asked.params, asked._help_option = shown, None  # noqa: SLF001
     context = click.Context(
-        command, info_name=path, terminal_width=100, help_option_names=["-h", "--help"]
+        asked, info_name=path, terminal_width=100, help_option_names=["-h", "--help"]
     )
-    parameters, command.params = command.params, shown
-    try:
-        return command.get_help(context).strip()
-    finally:
-        command.params = parameters
+    return asked.get_help(context).strip()
 
 
 def _cadence(table: Table) -> str:
