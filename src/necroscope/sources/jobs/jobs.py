@@ -22,7 +22,7 @@ from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.sources.background import Background
 from necroscope.sources.jobs.followed_member import FollowedMember, parse_address, tenant_of
 from necroscope.sources.jobs.last_words import TAIL_BYTES, LastWords, last_words
-from necroscope.sources.jobs.membership import VARIABLES, membership
+from necroscope.sources.jobs.membership import VARIABLES, membership, waits_for_job
 from necroscope.sources.jobs.newcomers import Newcomer, Newcomers, in_turns
 from necroscope.sources.jobs.stall_watch import Stall, StallWatch
 from necroscope.sources.kept_file import read_once
@@ -183,6 +183,8 @@ class Jobs(Source):
     ) -> None:
         pid, uid = newcomer.pid, newcomer.uid
         found = membership(told.variables or {}, told.log)
+        if found is None and waits_for_job(told.log):
+            self._newcomers.postpone(newcomer)
         if found is None or not self._is_own(told.cgroup):
             return
         if len(self._members) >= MEMBER_LIMIT:

@@ -78,6 +78,12 @@ def membership(variables: Mapping[str, str], log: str | None) -> Membership | No
     return None
 
 
+def waits_for_job(log: str | None) -> bool:
+    """A worker that Ray started in advance: it writes to another file once it is given a job."""
+    match = _RAY_LOG.search(log or "")
+    return match is not None and match["job"] == _RAY_NO_JOB
+
+
 def _of_ray(log: str | None) -> Membership | None:
     match = _RAY_LOG.search(log or "")
     if match is None or match["job"] == _RAY_NO_JOB:

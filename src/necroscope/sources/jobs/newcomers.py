@@ -4,6 +4,7 @@ one user's processes does not keep others waiting (proc(5)).
 
 import os
 import random
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,10 @@ from necroscope.sources.kept_file import read_once
 
 # Files of /proc that are read at a look: some ten microseconds each.
 READ_AT_ONCE: Final = 500
+# Of those that were looked at too early, so many are looked at again each time.
+AGAIN_AT_ONCE: Final = 16
+_MOST_POSTPONED: Final = 256
+_MOST_POSTPONED_OF_USER: Final = 64
 # A process that was just forked still has its parent's variables.
 _SETTLED_NS: Final = 2 * NS_PER_S
 _CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -43,6 +48,7 @@ class Newcomers:
         self.unread = 0
         self._proc = proc
         self._known: set[int] = set()
+        self._postponed: deque[Newcomer] = deque()
         self._random = chosen or random.Random()
 
     def look(self) -> None:
@@ -54,6 +60,7 @@ class Newcomers:
         except OSError as error:
             raise SourceUnavailable(f"cannot list {self._proc}: {error.strerror}") from None
         self._known &= pids
+        self._postponed = deque(one for one in self._postponed if one.pid in pids)
         self.waiting = {pid: one for pid, one in self.waiting.items() if pid in pids}
         fresh = pids - self._known - self.waiting.keys()
         self.unread = max(0, len(fresh) - READ_AT_ONCE)
@@ -62,7 +69,7 @@ class Newcomers:
 
     def take(self, most: int, boot_ns: int) -> list[Newcomer]:
         """At most so many of those that have settled: users in turns, of each the oldest first,
-        which have most of their life behind them.
+        which have most of their life behind them. Then some of those that were postponed.
         """
         settled = [one for one in self.waiting.values() if boot_ns - one.started_ns >= _SETTLED_NS]
         settled.sort(key=lambda one: one.stat.started_ticks)
@@ -70,7 +77,16 @@ class Newcomers:
         for one in taken:
             self.waiting.pop(one.pid)
             self._known.add(one.pid)
-        return taken
+        again = [self._postponed.popleft() for _ in range(min(AGAIN_AT_ONCE, len(self._postponed)))]
+        return taken + again
+
+    def postpone(self, one: Newcomer) -> None:
+        """It may be part of a job later; a user who has many such processes takes no other's
+        place.
+        """
+        of_user = Counter(each.uid for each in self._postponed)[one.uid]
+        if len(self._postponed) < _MOST_POSTPONED and of_user < _MOST_POSTPONED_OF_USER:
+            self._postponed.append(one)
 
     def _read(self, pid: int) -> None:
         try:

@@ -212,3 +212,22 @@ def test_a_claim_to_be_a_rank_of_anothers_job_is_a_job_of_its_own(
 def test_of_an_environment_only_named_variables_are_taken() -> None:
     text = b"AWS_SECRET=s3cret\0RANK=1\0RANK=2\0RANK_TOKEN=x\0=odd\0\xff\xfe=1\0"
     assert parse_environ(text, {"RANK"}) == {"RANK": "1"}
+
+
+def test_a_ray_worker_that_waits_for_its_job_is_followed_once_it_has_one(
+    node: Callable[..., Jobs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = "/tmp/ray/session_2026-11-18_09-00-00_000000_1/logs/worker-0123456789abcdef-{}-7.err"
+    job = "ffffffff"
+
+    def told(_self: object, pids: Sequence[int], _: object) -> list[ProcessVariables]:
+        return [ProcessVariables({}, log.format(job), "/tenant") for _ in pids]
+
+    monkeypatch.setattr(ToldReader, "read_variables", told)
+    source = node({7: 1000}, {})
+    looks(source, 2)
+    assert not source._members
+    job = "01000000"
+    source.read(Moment(10, 10))
+    [member] = source._members.values()
+    assert member.member.job.endswith("/01000000")

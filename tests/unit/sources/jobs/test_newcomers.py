@@ -76,3 +76,32 @@ def test_a_status_without_a_user_is_roots(tmp_path: Path, status: bytes) -> None
 
 def test_owners_take_turns() -> None:
     assert in_turns("aaabbc", lambda item: item, 5) == list("abcab")
+
+
+def test_one_that_was_looked_at_too_early_is_looked_at_again_until_it_is_gone(
+    tmp_path: Path,
+) -> None:
+    add(tmp_path, 1, VICTIM)
+    newcomers = Newcomers(tmp_path)
+    for _ in range(3):
+        newcomers.look()
+        [one] = newcomers.take(64, LATER_NS)
+        newcomers.postpone(one)
+    for file in (tmp_path / "1").iterdir():
+        file.unlink()
+    (tmp_path / "1").rmdir()
+    newcomers.look()
+    assert newcomers.take(64, LATER_NS) == []
+
+
+def test_a_user_with_many_postponed_processes_takes_no_others_place(tmp_path: Path) -> None:
+    for pid in range(1, 301):
+        add(tmp_path, pid, STORM)
+    add(tmp_path, 5000, VICTIM)
+    newcomers = Newcomers(tmp_path)
+    newcomers.look()
+    for one in newcomers.take(1000, LATER_NS):
+        newcomers.postpone(one)
+    again = [one.pid for _ in range(10) for one in newcomers.take(0, LATER_NS)]
+    assert 5000 in again
+    assert len(again) < 100
