@@ -225,7 +225,7 @@ def test_a_change_is_judged_by_before_and_after(page) -> None:
     assert "other nodes, same time 57" in page.locator("#change").inner_text()
     page.fill("#fact", "nonsense:x=1")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[role=alert]:has-text('no node has told')")
+    page.wait_for_selector("[role=alert]:has-text('no node has pushed')")
 
 
 def test_a_jobs_story_leads_from_its_line_to_the_core(page) -> None:

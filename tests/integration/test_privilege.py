@@ -30,7 +30,7 @@ WITHOUT_PRIVILEGE = {
 }
 NO_COUNT_OF_MAPS = "bpf-maps: cannot list BPF maps: CAP_SYS_ADMIN is missing"
 SAMPLED = {"samples", "stacks", "frames"}
-OF_LOAD = ("more waits than are kept", "the recorder was not run for")
+OF_LOAD = ("more waits than are kept", "the recorder was not run for", "limits of ")
 TRACEFS = Path("/sys/kernel/tracing")
 
 
@@ -47,7 +47,7 @@ class Outcome:
         return set(self.store.info().tables)
 
     def causes(self) -> dict[str, set[str]]:
-        """Causes of gaps by table, but for those that are the load of the machine."""
+        """Causes of gaps by table, but for those that are the machine: its load, its cgroups."""
         causes: dict[str, set[str]] = {}
         for row in self.store.rows("gaps", 0, 1 << 62).to_pylist():
             if not row["cause"].startswith(OF_LOAD):

@@ -113,7 +113,8 @@ def test_segments_follow_each_other_without_a_hole(record):
     assert code == 0
     told = info(recorder.directory)
     assert told["segments"] == 3
-    assert told["gaps"] == []
+    # Of thousands of cgroups that the machine may have, limits are read in turns.
+    assert [gap for gap in told["gaps"] if not gap["cause"].startswith("limits of ")] == []
     rows = Store.open(recorder.directory).rows("cores", 0, 1 << 62, cpus=[0]).to_pylist()
     assert sum(row["elapsed_ns"] for row in rows) == pytest.approx(
         rows[-1]["time"] - rows[0]["time"] + rows[0]["elapsed_ns"], rel=1e-6

@@ -38,7 +38,7 @@ def run_over_nodes(
     jobs = [list(job), *([_variant(against)] if against is not None else [])]
     if plan.limit_ns is None and plan.repeat is None and against is not None:
         raise UsageError(
-            "two variants that are alike would be compared for ever", "give --for T or --repeat N"
+            "two variants that are alike would be compared forever", "give --for T or --repeat N"
         )
     limit_s = None if plan.limit_ns is None else plan.limit_ns / NS_PER_S
     waits, remote = sorted(plan.until), Remote(over)
