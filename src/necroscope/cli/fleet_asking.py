@@ -148,6 +148,18 @@ def with_span(since: str) -> Callable[[Command], Command]:
     return add
 
 
+def with_limit(command: Command) -> Command:
+    """`--limit`, of a list whose newest come first."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, 10_000),
+        default=100,
+        show_default=True,
+        metavar="N",
+        help="the newest N in JSON",
+    )(command)
+
+
 def show(
     answer: dict[str, Any], to_text: Callable[[dict[str, Any], int], str], *, as_json: bool
 ) -> None:

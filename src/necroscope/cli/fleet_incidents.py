@@ -2,21 +2,14 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
+from necroscope.cli.fleet_asking import AnswerSource, show, with_limit, with_source, with_span
 from necroscope.views.fleet.answers import incidents_to_text
 
 
 @click.command("incidents")
 @click.option("--where", metavar="EXPR", help="only of these nodes")
 @click.option("--cause", metavar="SLUG", help="only of this cause")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="the newest N in JSON",
-)
+@with_limit
 @with_span("-7d")
 @with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")

@@ -2,7 +2,7 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
+from necroscope.cli.fleet_asking import AnswerSource, show, with_limit, with_source, with_span
 from necroscope.views.fleet.jobs import jobs_to_text
 
 
@@ -15,14 +15,7 @@ from necroscope.views.fleet.jobs import jobs_to_text
     show_default=True,
     help="success by kind, cluster, node, a label, or kind:name of a fact",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="the newest N in JSON",
-)
+@with_limit
 @with_span("-1d")
 @with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")

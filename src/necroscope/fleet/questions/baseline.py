@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from necroscope.analysis.interval import wilson
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.allow_list import AllowList
 from necroscope.fleet.cohorts.columns import FactMatrix
 from necroscope.fleet.fact_matrix import NodeKey, node_names, read_fact_matrix
 from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.success import Ends
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
 
@@ -56,18 +56,13 @@ class UnitRecord:
         return not self.success and not self.outcomes.get(_WELL) and bool(self.outcomes)
 
     def as_json(self) -> dict[str, Any]:
-        low, high = wilson(self.success, self.runs)
         return {
             "unit": self.name,
             "nodes": self.nodes,
             "outcomes": self.outcomes,
             "by_vendor": self.by_vendor,
             "never_succeeds": self.never_succeeds,
-            "success": self.success,
-            "runs": self.runs,
-            "rate": self.success / self.runs if self.runs else None,
-            "low": low,
-            "high": high,
+            **Ends(self.success, self.runs).as_json(),
         }
 
 
