@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from necroscope.model.span import Span
-from necroscope.model.units import NS_PER_S
+from necroscope.model.span import Lasting, Span
 
 
 class EpisodeKind(StrEnum):
@@ -74,7 +73,7 @@ _WAITS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class Episode(Lasting):
     """`level` is a share of the time, or for waits the longest one in seconds; `cpu` None is the
     whole machine.
 
@@ -105,14 +104,6 @@ class Episode:
             "beside": self.beside,
         }
         return self.words.format(cpu=self.cpu, mode=self.mode, subject=self.subject, **figures)
-
-    @property
-    def span(self) -> Span:
-        return Span(self.from_ns, self.to_ns)
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_ns - self.from_ns) / NS_PER_S
 
     @property
     def weight(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.wait_channels import ANSWER, ORDINARY_SLEEP, STOPPED, UNANSWERED, UNREAD
-from necroscope.model.span import Span
+from necroscope.model.span import Lasting, Span
 from necroscope.model.units import NS_PER_S
 
 _MOST: Final = 500
@@ -23,7 +23,7 @@ _NO_REASON: Final = frozenset({ORDINARY_SLEEP, UNREAD, UNANSWERED, ANSWER})
 
 
 @dataclass(frozen=True, slots=True)
-class LateBeat:
+class LateBeat(Lasting):
     """From when the beat was due to when it came, or was last seen to be missing. `wait` is None
     where none is recorded that explains it: its work took long, or it stopped by itself.
     """
@@ -37,14 +37,6 @@ class LateBeat:
     comm: str
     cgroup: str | None
     wait: TaskWait | None = None
-
-    @property
-    def span(self) -> Span:
-        return Span(self.from_ns, self.to_ns)
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_ns - self.from_ns) / NS_PER_S
 
     @property
     def missed(self) -> float:

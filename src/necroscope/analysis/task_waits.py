@@ -23,8 +23,8 @@ from necroscope.analysis.wait_channels import (
     is_release,
 )
 from necroscope.model.definitions import ORDINARY
-from necroscope.model.span import Span
-from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.model.span import Lasting
+from necroscope.model.units import NS_PER_MS
 from necroscope.model.wait_rows import last_of_each, number_waits
 
 RUNNABLE: Final = "runnable"
@@ -51,7 +51,7 @@ class Waiter:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskWait:
+class TaskWait(Lasting):
     """`by` is who had the core longest, or who ended the sleep; `held_by` had what it slept for
     while it did, in `held_stack`. Of a wait for a core `stack` is the sleep it was woken from.
     Stacks are innermost first.
@@ -71,14 +71,6 @@ class TaskWait:
     futex: int | None
     held_by: Waiter | None = None
     held_stack: tuple[str, ...] = ()
-
-    @property
-    def span(self) -> Span:
-        return Span(self.from_ns, self.to_ns)
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_ns - self.from_ns) / NS_PER_S
 
     @property
     def is_for_a_core(self) -> bool:

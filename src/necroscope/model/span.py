@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from necroscope.errors import UsageError
-from necroscope.model.units import format_duration, format_moment, parse_moment_ns
+from necroscope.model.units import NS_PER_S, format_duration, format_moment, parse_moment_ns
 
 # First and last time, both of them in it: how segments store what they hold. A Span is half open.
 Extent = tuple[int, int]
@@ -47,6 +47,22 @@ class Span(NamedTuple):
 
     def overlaps(self, other: "Span") -> bool:
         return self.from_ns < other.to_ns and other.from_ns < self.to_ns
+
+
+class Lasting:
+    """What begins and ends, seen as the stretch that it takes."""
+
+    __slots__ = ()
+    from_ns: int
+    to_ns: int
+
+    @property
+    def span(self) -> Span:
+        return Span(self.from_ns, self.to_ns)
+
+    @property
+    def seconds(self) -> float:
+        return (self.to_ns - self.from_ns) / NS_PER_S
 
 
 def merge(spans: Iterable[Span], gap_ns: int = 0) -> list[Span]:

@@ -5,7 +5,7 @@ how each stood before the end, and what its node went through.
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from necroscope.model.span import Span
+from necroscope.model.span import Lasting, Span
 from necroscope.model.units import format_moment
 
 # How a member stood. Those in the middle are done to it; one that waits, waits for a peer.
@@ -17,7 +17,7 @@ UNMEASURED_ERROR_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Lasting):
     """A stretch in which a member got nothing done. `by` had the core meanwhile, if one task
     did.
     """
@@ -29,10 +29,6 @@ class Stop:
     by: str | None = None
     by_pid: int | None = None
     by_cgroup: str | None = None
-
-    @property
-    def seconds(self) -> float:
-        return (self.to_ns - self.from_ns) / 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +155,22 @@ class JobNode:
     @property
     def error_ns(self) -> int:
         return UNMEASURED_ERROR_NS if self.clock_error_ns is None else self.clock_error_ns
+
+
+class OfMembers:
+    """When and where a job ran, by those of its members that are known."""
+
+    __slots__ = ()
+    members: tuple[Member, ...]
+
+    @property
+    def from_ns(self) -> int:
+        return min(member.started_ns for member in self.members)
+
+    @property
+    def to_ns(self) -> int:
+        return max(member.ended_ns or member.seen_ns for member in self.members)
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted({member.node for member in self.members})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from necroscope.analysis.jobs.member import Member
+from necroscope.analysis.jobs.member import Member, OfMembers
 from necroscope.errors import UsageError
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
@@ -25,21 +25,9 @@ _NO_JOB_HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class JobRun:
+class JobRun(OfMembers):
     job: str
     members: tuple[Member, ...]
-
-    @property
-    def from_ns(self) -> int:
-        return min(member.started_ns for member in self.members)
-
-    @property
-    def to_ns(self) -> int:
-        return max(member.ended_ns or member.seen_ns for member in self.members)
-
-    @property
-    def nodes(self) -> list[str]:
-        return sorted({member.node for member in self.members})
 
     @property
     def end_span(self) -> Span:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from necroscope.analysis.jobs.ends import KILLED, MEMORY_LIMIT, PREEMPTED, PROGRAM, STOPPED
-from necroscope.analysis.jobs.member import Member, NodeIncident
+from necroscope.analysis.jobs.member import Member, NodeIncident, OfMembers
 from necroscope.model.units import NS_PER_S, format_moment
 
 MACHINE, UNKNOWN, LOST_NODE, WELL = "machine", "unknown", "node_silent", "none"
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class JobStory:
+class JobStory(OfMembers):
     """`blame` is machine, program, memory_limit, killed, preempted, stopped, node_silent, unknown
     or none; only with `machine` are `incident` or a culprit named.
     """
@@ -61,18 +61,6 @@ class JobStory:
     incident: NodeIncident | None = None
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def from_ns(self) -> int:
-        return min(member.started_ns for member in self.members)
-
-    @property
-    def to_ns(self) -> int:
-        return max(member.ended_ns or member.seen_ns for member in self.members)
-
-    @property
-    def nodes(self) -> list[str]:
-        return sorted({member.node for member in self.members})
 
     def as_json(self) -> dict[str, Any]:
         hours = max(0, self.to_ns - self.from_ns) / 3600 / NS_PER_S
