@@ -18,6 +18,7 @@ nobody but its owner can write.
 """
 
 import hashlib
+import os
 import re
 import stat
 import time
@@ -73,11 +74,18 @@ def read_own_facts(path: Path) -> OwnFacts:
     """UsageError names the entry and what is wrong with it."""
     try:
         with path.open("rb") as file:
-            mode = stat.S_IMODE(path.stat().st_mode)
+            found = os.fstat(file.fileno())
             text = file.read(_LARGEST_FILE).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the file of facts {path}: {error}", _EXAMPLE) from None
-    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"cannot read the file of facts {path}: {why}", _EXAMPLE) from None
+    if found.st_uid not in (0, os.geteuid()):
+        raise UsageError(
+            f"{path} belongs to another user (uid {found.st_uid}), and holds commands that the"
+            " recorder runs",
+            f"chown root {path}",
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UsageError(
             f"{path} can be written by others, and holds commands that the recorder runs",
             f"chmod go-w {path}",

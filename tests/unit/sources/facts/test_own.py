@@ -1,6 +1,7 @@
 """Facts of the operator's own: commands that hang, shout or fail, and nothing that nobody named."""
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -147,3 +148,16 @@ def test_the_collecting_child_tells_them_beside_the_others(tmp_path: Path) -> No
     told = list(collect.lines(tmp_path, skip, {}, is_metadata_asked=False, own_file=file))
     assert ["fact", "own", "greeting", "well"] in told
     assert told.index(["stage", "own"]) < told.index(["end"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away: needs root")
+def test_a_file_of_another_user_is_refused_and_a_missing_one_is_named_once(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text("[[fact]]\nname = 'a'\nfile = '/etc/a'\n")
+    file.chmod(0o644)
+    os.chown(file, 65534, 65534)
+    with pytest.raises(UsageError, match="belongs to another user"):
+        read_own_facts(file)
+    with pytest.raises(UsageError) as refused:
+        read_own_facts(tmp_path / "gone")
+    assert refused.value.facts.count("gone") == 1
