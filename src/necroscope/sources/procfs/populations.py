@@ -21,6 +21,9 @@ _PERIOD_NS: Final = round(TABLES["populations"].period_s * NS_PER_S)
 _MOVING_S: Final = 2.0
 _MOVED: Final = 500
 _MOVED_PART: Final = 0.03
+# /proc/slabinfo costs the kernel 4 ms. Processes that come and go move hundreds of objects in it
+# all day, what will hold a core thousands.
+_MOVED_SLAB: Final = 5_000
 # Above this a number is told again when it has changed by a hundredth: threads come and go.
 _EXACT: Final = 1_000
 _TOLD_PART: Final = 0.01
@@ -63,6 +66,7 @@ class Populations(Source):
         self._told_holders: dict[tuple[str, int], int] = {}
         self._absent: set[str] = set()
         self._walk_due_ns = 0
+        self._slabs_due_ns = 0
         self._walk_error: NecroscopeError | None = None
 
     def start_segment(self) -> None:
@@ -70,23 +74,30 @@ class Populations(Source):
         self._told.clear()
         self._told_holders.clear()
         self._absent.clear()
-        self.idle_until_ns = 0
+        self.idle_until_ns = self._slabs_due_ns = 0
 
     def read(self, now: Moment) -> Reading:
         walked = self._take_walked()
         gaps: list[Gap] = []
-        counts = self._read_files(now, gaps) | self._read_slabs(now, gaps)
+        counts = self._read_files(now, gaps)
+        # Only a trigger reads this source before its time.
+        is_triggered = now.monotonic_ns < self.idle_until_ns
+        if is_triggered or now.monotonic_ns >= self._slabs_due_ns:
+            counts |= self._read_slabs(now, gaps)
+            self._slabs_due_ns = now.monotonic_ns + _PERIOD_NS - NS_PER_S
         if walked is not None:
             counts |= walked.counts
             for kind, why in walked.refusals.items():
                 self._miss(kind, why, now, gaps)
-        is_moving = any(_has_moved(self._counts.get(kind), n) for kind, n in counts.items())
+        moved = {kind for kind, n in counts.items() if _has_moved(kind, self._counts.get(kind), n)}
         self._counts |= counts
         rows = self._rows(counts, now) + self._holder_rows(walked, now)
         if now.monotonic_ns >= self._walk_due_ns and self._background.is_idle:
             self._walk_due_ns = now.monotonic_ns + _PERIOD_NS
             self._background.start(self._walk)
-        is_soon = is_moving or not self._background.is_idle
+        if any(kind.startswith(slab_caches.SLAB) for kind in moved):
+            self._slabs_due_ns = 0
+        is_soon = bool(moved) or not self._background.is_idle
         self.idle_until_ns = 0 if is_soon else now.monotonic_ns + _PERIOD_NS - NS_PER_S
         return Reading({"populations": rows}, gaps, parts=self._trouble())
 
@@ -171,5 +182,6 @@ def _is_news(told: int | None, count: int) -> bool:
     return change > 0 and (max(told, count) < _EXACT or change >= _TOLD_PART * told)
 
 
-def _has_moved(before: int | None, count: int) -> bool:
-    return before is not None and abs(count - before) >= max(_MOVED, _MOVED_PART * before)
+def _has_moved(kind: str, before: int | None, count: int) -> bool:
+    least = _MOVED_SLAB if kind.startswith(slab_caches.SLAB) else _MOVED
+    return before is not None and abs(count - before) >= max(least, _MOVED_PART * before)

@@ -114,6 +114,21 @@ def test_it_is_read_every_ten_seconds_and_every_two_while_a_number_moves(tmp_pat
     assert source.idle_until_ns == 0
 
 
+def test_slabs_are_read_seldom_at_once_on_a_trigger_and_often_while_thousands_come(
+    tmp_path: Path,
+) -> None:
+    source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
+    told(source, 0)
+    make_root(tmp_path, mounts=4_000)
+    assert "slab:mnt_cache" not in told(source, 2), "4 ms of the kernel's time"
+    assert source.idle_until_ns > at_second(5).monotonic_ns
+    assert told(source, 5)["slab:mnt_cache"] == 4_000, "a trigger"
+    make_root(tmp_path, mounts=30_000)
+    assert told(source, 15)["slab:mnt_cache"] == 30_000
+    make_root(tmp_path, mounts=60_000)
+    assert told(source, 17)["slab:mnt_cache"] == 60_000
+
+
 def test_a_cache_that_emptied_is_told_again(tmp_path: Path) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
     told(source, 0)
