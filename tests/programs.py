@@ -26,3 +26,6 @@ needs_prometheus = pytest.mark.skipif(
     program("prometheus") is None, reason="needs prometheus, of Debian's package of that name"
 )
 needs_kubectl = pytest.mark.skipif(program("kubectl") is None, reason="needs kubectl")
+needs_helm = pytest.mark.skipif(
+    program("helm") is None, reason="needs helm, of the Python package helm-binary"
+)

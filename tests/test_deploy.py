@@ -3,19 +3,18 @@ are named are made.
 """
 
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-from tests.programs import needs_kubectl, program
+from tests.programs import needs_kubectl
+from tests.rendered_manifests import kustomized, kustomized_with
 
 from necroscope import settings
 from necroscope.sources.facts import collect
@@ -38,20 +37,8 @@ RECORDER_MIB = 128
 RECORDER_CAPABILITIES = {"PERFMON", "BPF", "SYSLOG", "SYS_PTRACE", "DAC_READ_SEARCH"}
 
 
-@cache
-def rendered(name: str) -> list[dict[str, Any]]:
-    ran = subprocess.run(
-        [str(program("kubectl")), "kustomize", str(DEPLOY / "kubernetes" / name)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return list(yaml.safe_load_all(ran.stdout))
-
-
 def objects(kind: str, name: str = "example") -> dict[str, dict[str, Any]]:
-    return {one["metadata"]["name"]: one for one in rendered(name) if one["kind"] == kind}
+    return {one["metadata"]["name"]: one for one in kustomized(name) if one["kind"] == kind}
 
 
 def pod(kind: str, name: str) -> dict[str, Any]:
@@ -126,7 +113,7 @@ def test_what_is_installed_shows_a_recording_and_a_fleet() -> None:
 @needs_kubectl
 @pytest.mark.parametrize("name", KUSTOMIZATIONS)
 def test_kustomizations_render_and_their_parts_fit(name: str) -> None:
-    for one in rendered(name):
+    for one in kustomized(name):
         assert {"apiVersion", "kind", "metadata"} <= one.keys()
         spec = one.get("spec", {}).get("template", {}).get("spec")
         if spec is not None:
@@ -145,16 +132,8 @@ def test_kustomizations_render_and_their_parts_fit(name: str) -> None:
     "component", sorted(path.name for path in (DEPLOY / "kubernetes/components").iterdir())
 )
 def test_every_component_fits_the_base(component: str, tmp_path: Path) -> None:
-    base, added = (
-        os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path)
-        for name in ("base", f"components/{component}")
-    )
-    overlay = {"resources": [base], "components": [added]}
-    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
-    command = [str(program("kubectl")), "kustomize", str(tmp_path)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert ran.returncode == 0, ran.stderr
-    assert list(yaml.safe_load_all(ran.stdout)) != rendered("base")
+    added = kustomized_with(tmp_path, resources=["base"], components=[f"components/{component}"])
+    assert added != kustomized("base")
 
 
 @needs_kubectl
@@ -165,19 +144,13 @@ def test_patches_in_the_docs_fit(tmp_path: Path) -> None:
         re.DOTALL,
     )
     assert len(blocks) == 3
-    places = {
-        name: os.path.relpath(DEPLOY / "kubernetes" / name, tmp_path)
-        for name in ("base", "collector", "components/push")
-    }
-    parts = {
-        "resources": [places["base"], places["collector"]],
-        "components": [places["components/push"]],
-    }
     for block in blocks:
-        (tmp_path / "kustomization.yaml").write_text(json.dumps({**parts, **yaml.safe_load(block)}))
-        command = [str(program("kubectl")), "kustomize", str(tmp_path)]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert ran.returncode == 0, ran.stderr
+        kustomized_with(
+            tmp_path,
+            resources=["base", "collector"],
+            components=["components/push"],
+            **yaml.safe_load(block),
+        )
 
 
 @needs_kubectl
@@ -193,7 +166,7 @@ def test_the_zone_of_a_node_is_pushed_where_its_pods_carry_it() -> None:
 
 @needs_kubectl
 def test_containers_start_commands_that_exist() -> None:
-    for one in rendered("example"):
+    for one in kustomized("example"):
         for container in (
             one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
         ):
@@ -282,7 +255,7 @@ def test_only_notify_gets_a_token_and_may_do_two_things() -> None:
 @needs_kubectl
 def test_the_way_to_the_kernel_log_device_is_the_one_privileged_container() -> None:
     overlay = [
-        name for name in KUSTOMIZATIONS if '"privileged": true' in json.dumps(rendered(name))
+        name for name in KUSTOMIZATIONS if '"privileged": true' in json.dumps(kustomized(name))
     ]
     assert overlay == []
     component = yaml.safe_load(
@@ -324,4 +297,4 @@ def test_an_outlet_that_was_taken_over_changes_one_condition_of_its_own_node() -
     ]:
         assert f"object.status.?{field} == oldObject.status.?{field}" in said
     assert "oldObject.status.conditions.all(old" in said
-    assert "ValidatingAdmissionPolicyBinding" in {one["kind"] for one in rendered("base")}
+    assert "ValidatingAdmissionPolicyBinding" in {one["kind"] for one in kustomized("base")}
