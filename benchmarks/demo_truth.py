@@ -29,7 +29,7 @@ ZONE_SHARES: Final = (0.36, 0.34, 0.30)
 ODD_WITHOUT, ODD_WITH = 0.024, 0.02
 # Of the nodes without the unit: the step succeeded, and it did not start for other reasons.
 STEP_SHARE: Final = 0.12
-# On these the unit was masked so long ago, to see whether it helps.
+# On these the unit was masked this long ago, to see whether it helps.
 MASKED_SHARE: Final = 0.2
 MASKED_DAYS: Final = 2
 # Incidents a day of a node with the unit; and of others, whose network cards fail for other

@@ -87,7 +87,7 @@ def fact_lake(lake: Path, nodes: int, facts: int, seed: int = 0) -> None:
 def _gauges(
     nodes: int, day: int, has_unit: NDArray[np.bool_], rng: np.random.Generator
 ) -> dict[str, Any]:
-    """As nodes send them: those that grow three times a day, the others daily."""
+    """As nodes send them: those that grow three times per day, the others daily."""
     gauges = ("uptime_s", "dead_cgroups", "live_cgroups", "dentries", "inodes", "slab_bytes")
     looks = [(gauge, look) for gauge in range(len(gauges)) for look in range(3 if gauge < 2 else 1)]
     node = np.tile(np.arange(nodes), len(looks))
@@ -196,7 +196,7 @@ def _write_fleet_facts(lake: Path, nodes: int, days: int, rng: np.random.Generat
 
 
 def stack_hour(lake: Path, nodes: int, stacks: int, day: int, seed: int = 0) -> None:
-    """The last hour of a day: of each node and minute so many stacks, out of ten times as many that
+    """The last hour of a day: of each node and minute this many stacks, out of ten times as many that
     there are.
     """
     rng = np.random.default_rng(seed)

@@ -1,5 +1,5 @@
 """The story of the zone, as a generated fleet whose truth is known: the unit and its zone are the
-same nodes, and a node begins to fail when it holds so many dead cgroups, after about a week.
+same nodes, and a node begins to fail when it holds this many dead cgroups, after about a week.
 
 A bootstrap step fails in two of three zones, and the unit that waits for it never starts there. In
 the third it crashes every few seconds and leaks. Nodes leak at different speeds and are rebooted

@@ -1,7 +1,7 @@
 """The recorder's memory on a node of 96 cores: section cores96 of `scripts/bench recorder`, or by
 itself; needs root.
 
-Two cores sampled at 4,656 Hz give as many samples a second as 96 at 97 Hz. In a mount namespace of
+Two cores sampled at 4,656 Hz give as many samples per second as 96 at 97 Hz. In a mount namespace of
 its own the recorder sees the files of a synthetic root of 96 cores in place of this machine's,
 whose counters move each second; processes and symbols are real.
 """

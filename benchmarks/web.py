@@ -42,7 +42,7 @@ _FRAMES = """async ([selector, duration, zooms]) => {
   }
   return frames / ((performance.now() - began) / 1000);
 }"""
-# From now until these lanes were answered anew and have drawn it. A lane asks, and draws, only
+# From now until these lanes were answered again and have drawn it. A lane asks, and draws, only
 # after the next picture: its title alone says nothing.
 _DRAWN = """async (lanes) => {
   const began = performance.now();

@@ -1,4 +1,4 @@
-"""`necroscope fleet serve` as a process of its own, and nodes that push to it until they are told
+"""`necroscope fleet serve` as a process of its own, and nodes that push to it until they are told to stop
 that it is stored.
 """
 

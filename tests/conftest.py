@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """Bytes are told by their place: what gzip makes of them holds the time, and every worker must
+    """Bytes are described by their place: what gzip makes of them holds the time, and every worker must
     give a test the same name.
     """
     return "bytes" if isinstance(val, bytes) else None

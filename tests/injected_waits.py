@@ -81,7 +81,7 @@ def sleeping_in_the_kernel() -> Iterator[int]:
 
 @contextmanager
 def keeping_a_rhythm(period_s: float) -> Iterator[int]:
-    """The pid of one that does nothing but sleep for so long, again and again, however busy the
+    """The pid of one that does nothing but sleep for this long, again and again, however busy the
     machine is.
     """
     waiter = os.fork()
@@ -137,7 +137,7 @@ def wait_for_a_file_lock(seconds: float) -> int:
 
 
 def wait_for_a_reader(seconds: float) -> int:
-    """A process that writes into a pipe which this one does not read for so long; its pid."""
+    """A process that writes into a pipe which this one does not read for this long; its pid."""
     end, begin = os.pipe()
     waiter = os.fork()
     if waiter == 0:

@@ -18,7 +18,7 @@ from necroscope.store.excerpt import write_excerpt
 from necroscope.store.query import Store
 
 LAB = Path(__file__).parent / "data" / "lab"
-# What is usual is learnt from before; a stall may be told a little after it ended.
+# What is usual is learnt from before; a stall may be reported a little after it ended.
 BEFORE_NS, AFTER_NS = 15 * NS_PER_S, 3 * NS_PER_S
 
 

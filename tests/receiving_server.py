@@ -1,5 +1,5 @@
 """A real HTTP or HTTPS server on loopback that a test scripts: it keeps what it was sent, and
-answers as it is told.
+answers as it is told to.
 """
 
 import json

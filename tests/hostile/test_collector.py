@@ -38,7 +38,7 @@ def greedy(store: Store) -> ServedRecording:
 
 
 def endless(_store: Store) -> ServedRecording:
-    """Stands for evidence that keeps whoever reads it busy for ever."""
+    """Stands for evidence that keeps whoever reads it busy forever."""
     while True:
         pass
 

@@ -1,4 +1,4 @@
-"""kill -9 and SIGSTOP: what was flushed stays, what was missed is told, and nobody is left
+"""kill -9 and SIGSTOP: what was flushed stays, what was missed is reported, and nobody is left
 behind.
 """
 

@@ -2,7 +2,7 @@
 kernel's own.
 
 The machine's cores are left alone. What a ring does when its core is really unplugged, a hang-up
-that poll reports for ever, is provoked by an event on a process that ends.
+that poll reports forever, is provoked by an event on a process that ends.
 """
 
 import os

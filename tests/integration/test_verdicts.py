@@ -38,7 +38,7 @@ def kept_recording(name: str) -> KeptRecording:
 
 
 class Outlets:
-    """Each looks once a second, by the second of the replay, and notes when it first knew."""
+    """Each looks once per second, by the second of the replay, and notes when it first knew."""
 
     def __init__(self, directory: Path, url: str, credentials: Path) -> None:
         webhook = Webhook(Endpoint.parse(f"{url}/hook"), None, "node-a", {})

@@ -12,7 +12,7 @@ from tests.integration.conftest import RunningRecorder, served
 # A browser and a recorder at once need both cores.
 pytestmark = [pytest.mark.kernel, pytest.mark.root, pytest.mark.alone]
 SOON_MS = 20_000
-# What the page was told that was recorded, and the end of the window that the flame graph is of.
+# What the page was told was recorded, and the end of the window that the flame graph is of.
 RECORDED = "() => document.querySelector('.toolbar .faint').textContent"
 TITLE = "() => document.querySelector('#lane-flame h2').textContent"
 GREW = "before => document.querySelector('.toolbar .faint').textContent !== before"

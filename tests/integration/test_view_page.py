@@ -131,7 +131,7 @@ def test_lanes_wait_for_a_wheel_to_rest_but_not_after_a_brush(page) -> None:
       window.waits = [];
       window.setTimeout = (call, wait_ms, ...rest) => { window.waits.push(wait_ms); return set(call, wait_ms, ...rest); };
     }""")
-    # So short that the view goes there, and the lanes ask anew.
+    # So short that the view goes there, and the lanes ask again.
     with page.expect_response(lambda answer: "api/cores" in answer.url):
         brush(page, "cores", 0.5, 0.504)
     assert CORES_REST_MS not in page.evaluate("window.waits")

@@ -28,7 +28,7 @@ _PACKAGES: Final = (
     "kmod",
     "procps",
 )
-# A guest does what it is told and nothing else.
+# A guest does what it is asked to and nothing else.
 _MASKED: Final = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",

@@ -65,7 +65,7 @@ class Workshop:
         return image
 
     def wheel(self, architecture: Architecture) -> Path:
-        """necroscope of the working tree, as `pip install` would get it; made anew when a file is
+        """necroscope of the working tree, as `pip install` would get it; re-created when a file is
         younger.
         """
         directory = self._directory / f"wheel-{architecture.debian}"

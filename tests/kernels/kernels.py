@@ -1,6 +1,6 @@
 """The kernels that are booted: what Debian's suites offer by name.
 
-The table holds no release number to compare with: what a kernel can do is told by what it does.
+The table holds no release number to compare with: what a kernel can do shows in what it does.
 `softirqs_wait` is the truth that the checks of a driver's reset are held against: softirqs do not
 run at interrupt exit while ksoftirqd is runnable (commits 4cd13c21b207 in v4.9, d15121be7485 in
 v6.5), and a task in the kernel is not preempted there. `has_v1_memory`: the memory controller of

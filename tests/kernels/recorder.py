@@ -82,7 +82,7 @@ class Recorder:
 def record(
     directory: Path, flushes: int, *options: str, deny: Callable[[], None] | None = None
 ) -> None:
-    """So many flushes after its start: three seconds each where the machine is not slower than
+    """This many flushes after its start: three seconds each where the machine is not slower than
     that.
     """
     with Recorder(directory, *options, deny=deny) as recorder:

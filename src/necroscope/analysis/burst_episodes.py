@@ -33,7 +33,8 @@ _REST_BINS: Final = 9
 _ON_ONE_CORE: Final = 0.6
 # How much is read at once: what bounds memory. Whole bins.
 _SLICE_NS: Final = 60 * NS_PER_S
-# A slice measures the period only roughly; of a bin that may be full so much is enough to keep it.
+# A slice measures the period only roughly; of a bin that may be full this much is enough to keep
+# it.
 _ROUGHLY: Final = 0.9
 # Counting in place is ten times quicker than by sorting, where there are not too many places.
 _FEW_CELLS: Final = 4_000_000

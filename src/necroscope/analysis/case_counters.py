@@ -85,7 +85,7 @@ class CaseCounters:
         return Rate(*(self._counted(rows.at(rows["irq"] == name)) for rows in (now, before)))
 
     def pressure(self, resource: str, column: str = "some_ns") -> float | None:
-        """Share of the incident's time in which work stalled for want of cpu, memory or io;
+        """Share of the incident's time in which work stalled for lack of cpu, memory or io;
         `full_ns`: all work.
         """
         rows = self.rows_of("pressure", self._times.spans)

@@ -89,7 +89,7 @@ def read_rises(recording: Recording, span: Span) -> list[CounterRise]:
         key, value = (str(row["device"]), str(row["counter"])), int(row["value"])
         rise = value - before.get(key, value)
         before[key] = value
-        # One that fell counts anew: since the device was made again, or its driver loaded.
+        # One that fell counts again: since the device was made again, or its driver loaded.
         if rise > 0:
             kind = _kind_of(key[1])
             found.append(

@@ -15,7 +15,7 @@ from necroscope.stacks.tree import LOST, Tree
 
 _HEAVIEST: Final = 400
 _LEAST_CHANGE: Final = 0.05
-# A path goes on inward as long as its callee has so much of the change.
+# A path goes on inward as long as its callee has this much of the change.
 _MAIN_BRANCH: Final = 0.6
 
 

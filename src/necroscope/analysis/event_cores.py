@@ -92,7 +92,7 @@ def _is_swapped(happening: Happening, core: int, queue: int, interrupts: ColumnA
 
 def core_of_queue(interrupts: ColumnArrays, happening: Happening, queue: int) -> int | None:
     """The only core that the queue's interrupt goes to, else the one that took most of them last;
-    None if that cannot be told.
+    None if that is not known.
     """
     if not len(interrupts):
         return None

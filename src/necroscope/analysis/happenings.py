@@ -70,7 +70,7 @@ _MINOR_S: Final = {
     "perf_slow": 2,
 }
 # A line that is read again has the same key in its boot, and nearly the same time: the clocks are
-# measured anew.
+# measured again.
 _AGAIN_NS: Final = 10 * NS_PER_S
 NIC_KINDS: Final = frozenset(kind for kind in _LOOK_BACK_S if kind.startswith("nic_"))
 # Tables of the network that are full: of the node's traffic, and of no core.

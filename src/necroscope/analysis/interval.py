@@ -3,7 +3,7 @@
 from math import sqrt
 from typing import Final
 
-# 95 % of a normal distribution lie within so many standard deviations.
+# 95 % of a normal distribution lie within this many standard deviations.
 _Z: Final = 1.959964
 
 

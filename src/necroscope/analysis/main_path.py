@@ -13,7 +13,7 @@ from necroscope.stacks.merge import tree_of
 from necroscope.stacks.tree import LOST, Tree
 
 LONGEST_PATH: Final = 48
-# A path goes on into a callee as long as that holds so much of its caller's weight.
+# A path goes on into a callee as long as that holds this much of its caller's weight.
 _MAIN_BRANCH: Final = 0.4
 # Without a PMU the sampling timer fires where interrupts come back on: that function did nothing,
 # its caller did the work. On arm64 that is a function of its own.

@@ -122,7 +122,7 @@ class Node:
 
     @cached_property
     def _container_events(self) -> list[dict[str, Any]]:
-        """Who makes them is told once per segment, which may have begun before the stretch."""
+        """Who makes them is reported once per segment, which may have begun before the stretch."""
         earlier = self.rows("events", Span(self.span[0] - LONGEST_SEGMENT_NS, self.span[1]))
         return [
             row

@@ -19,7 +19,7 @@ from necroscope.model.container_paths import parse_container, parse_unit
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_duration
 
-# Ids and counters in a name: what a loop makes anew each time.
+# Ids and counters in a name: what a loop makes again each time.
 _CHANGING: Final = re.compile(r"[0-9a-f]{12,64}|\d+")
 _LEAST_LEFT: Final = 3
 # Restarts and dead cgroups that belong together are within this factor: a start may leave two, and
@@ -27,8 +27,8 @@ _LEAST_LEFT: Final = 3
 _ABOUT_AS_MANY: Final = 2
 _NEAR_NS: Final = 86_400 * NS_PER_S
 _RESTARTING: Final = (("unit", "units", "unit"), ("container", "containers", "name"))
-# What a walk over so many takes on kernels that walk: 10,000 cost 0.7 s before v5.8, 68,000 cost 5
-# s on 5.4.
+# What a walk over this many takes on kernels that walk: 10,000 cost 0.7 s before v5.8, 68,000 cost
+# 5 s on 5.4.
 _HURTS_AT: Final = (
     (7_000, "a walk of half a second"),
     (70_000, "a walk of 5 s, in which network cards reset"),

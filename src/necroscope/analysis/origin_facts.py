@@ -44,7 +44,9 @@ def with_package(node: Node, origin: Origin) -> Origin:
 
 
 def unit_facts(node: Node, unit: str) -> dict[str, str]:
-    """By kind, the latest value of each fact about a unit. Facts are told when a segment begins."""
+    """By kind, the latest value of each fact about a unit. Facts are reported when a segment
+    begins.
+    """
     span = Span(node.span[0] - LONGEST_SEGMENT_NS, node.span[1])
     return {
         str(row["kind"]): str(row["value"])

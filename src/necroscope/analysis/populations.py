@@ -46,7 +46,7 @@ _WORDS: Final = {
 @dataclass(frozen=True, slots=True)
 class Population:
     """Counts of one kind in order of time; between two rows the number has hardly changed, or it
-    would have been told.
+    would have been reported.
     """
 
     kind: str

@@ -15,7 +15,7 @@ from necroscope.model.units import NS_PER_S, format_duration
 _FEW_SAMPLES: Final = 30
 _SAMPLED: Final = 0.8
 _SHORT_NS: Final = 10 * NS_PER_S
-# Nothing has to happen in these: that they were not recorded is told by a gap of the table named,
+# Nothing has to happen in these: a gap says that they were not recorded of the table named,
 # not by their having no rows. Events come from daemons too; those of the kernel are missing where
 # its log is.
 _OF_HAPPENINGS: Final = {"events": "log", "cgroup_ledger": "cgroup_ledger", "tasks": "tasks"}
@@ -30,7 +30,7 @@ _COUNTERS: Final = (
     "cgroups",
     "interrupts",
 )
-# Tables without which a class of causes cannot be told, and how to get them.
+# Tables without which a class of causes cannot be named, and how to get them.
 _WANTED: Final = {
     "samples": "record as root or with CAP_PERFMON, so that stacks are sampled",
     "softirq_delay": "record as root or with CAP_BPF, so that the delay of softirqs is measured",

@@ -68,7 +68,7 @@ def victims(case: Case, waits: Sequence[TaskWait]) -> list[Evidence]:
 
 
 def unfair_wait(case: Case) -> str | None:
-    """In words: a thread of the core waited so much behind user code that it had not an equal
+    """In words: a thread of the core waited this much behind user code that it had not an equal
     share; None if not so.
     """
     user = case.counters.share("user") or 0.0

@@ -88,7 +88,7 @@ def _by_holding(case: Case, population: Population) -> tuple[Culprit, str] | Non
     if not found:
         return None
     most = found[0]
-    # Mappings of a large process are counted in pieces: it has at least so many.
+    # Mappings of a large process are counted in pieces: it has at least this many.
     is_far_ahead = most.count >= max(_VERY_MANY, *(_FAR_AHEAD * one.count for one in found[1:2]), 0)
     if most.count < _MOST * float(population.at(end_ns)) and not is_far_ahead:
         return None

@@ -18,7 +18,7 @@ from necroscope.model.units import NS_PER_S
 # What a reset lost is sent again within seconds: the first timer fires after a fifth of one, the
 # fourth after three.
 _AFTER_NS: Final = 5 * NS_PER_S
-# Told where they are so many, and so many times what is usual.
+# Reported where they are this many, and this many times what is usual.
 _LEAST: Final = 10
 _TIMES: Final = 3.0
 _WORDS: Final = {

@@ -20,7 +20,7 @@ from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
 RETRANSMITS: Final = "tcp_retransmits"
-# Per second, and how it is told.
+# Per second, and how it is reported.
 _COUNTED: Final = {
     RETRANSMITS: (20.0, "{amount:,.0f} TCP segments were sent again"),
     "listen_drops": (5.0, "listeners dropped {amount:,.0f} connections"),

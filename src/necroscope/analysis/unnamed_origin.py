@@ -32,7 +32,7 @@ _TRACERS: Final = functions(
 _FORKS: Final = functions("kernel_clone _do_fork do_fork copy_process __do_sys_clone*")
 _TRACED: Final = 0.15
 _LEAST_SAMPLES: Final = 3
-# New processes come up in so many of the samples that none has most of them.
+# New processes come up in this many of the samples that none has most of them.
 _ONE_PROCESS: Final = 0.5
 
 

@@ -46,7 +46,7 @@ _BLOCKED_S: Final = {
     CHILD: 10.0,
     UNREAD: 1.0,
 }
-# Of a thread with a rhythm: so late, and so many beats, that whoever waits for it may notice.
+# Of a thread with a rhythm: so late, and this many beats, that whoever waits for it may notice.
 _LATE_S: Final = 0.5
 _MISSED: Final = 2.0
 _HUNG_S: Final = 10.0

@@ -25,7 +25,7 @@ _WINDOW_NS: Final = 30 * NS_PER_S
 _WINDOWS: Final = 12
 # On a large node of the incident's core alone.
 _FEW_CORES: Final = 8
-# A hole of so many beats ends a turn, and what is shorter than some is measured too roughly.
+# A hole of this many beats ends a turn, and what is shorter than some is measured too roughly.
 _HOLE_BEATS: Final = 3.2
 _LEAST_BEATS: Final = 2
 _MOST_TURN_S: Final = 20.0

@@ -92,7 +92,7 @@ def node_names(keys: Sequence[NodeKey]) -> list[str]:
 
 
 def _batches(lake: Lake, to_ns: int, clusters: Iterable[str] | None) -> Iterator[pa.RecordBatch]:
-    """From the first day on: a fact that has not changed since is told there only."""
+    """From the first day on: a fact that has not changed since is reported there only."""
     stored = lake.dataset("facts", None, to_ns, clusters)
     if stored.files:
         form = ds.ParquetFileFormat(dictionary_columns=list(_TEXTS))
@@ -181,7 +181,7 @@ class _Scatter:
         self._put(node[rows], fact[rows], value[rows], time_ns[rows])
 
     def matrix(self) -> FactMatrix:
-        """Values of a fact are numbered anew, in place, those of one fact side by side."""
+        """Values of a fact are renumbered, in place, those of one fact side by side."""
         facts, texts = list(self._facts.numbers), list(self._values.numbers)
         self._grow(len(facts))
         values: list[str | None] = []
@@ -216,7 +216,7 @@ class _Scatter:
         seconds[cell[is_newer]] = second[is_newer]
 
     def _is_first(self, node: Numbers, time_ns: Numbers) -> bool:
-        """Whether all rows were told when their node was first met."""
+        """Whether all rows were reported when their node was first met."""
         known = self._first_ns[node]
         if not known.all():
             new = np.flatnonzero(known == 0)[::-1]
@@ -226,7 +226,7 @@ class _Scatter:
         return bool((time_ns == known).all())
 
     def _grow(self, facts: int) -> None:
-        """To at least so many facts; memory that nobody writes to costs nothing."""
+        """To at least this many facts; memory that nobody writes to costs nothing."""
         nodes, room = self._value_of_cell.shape
         if facts > room:
             size = nodes, max(facts + facts // 4, _LEAST_FACTS)

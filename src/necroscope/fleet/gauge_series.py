@@ -32,7 +32,7 @@ UPTIME: Final = "uptime_s"
 DAY_S: Final = 86_400.0
 # Rows come daily, and a push may be late.
 _SILENT_S: Final = 1.5 * DAY_S
-# A value is known for so long before the span.
+# A value is known for this long before the span.
 _BEFORE_NS: Final = 2 * DAY_NS
 # The clock is set now and then; a boot moves its start by more.
 _SAME_BOOT_S: Final = 300.0

@@ -90,7 +90,7 @@ GIVEN_BY_COLLECTOR: Final = frozenset({"cluster", "node"})
 # Differs when the same batch comes a second time, so it is no part of a row's identity.
 _CLOCK: Final = ("clock_offset_ns", "clock_error_ns")
 RECEIPT_COLUMNS: Final = {"pulses": _CLOCK, "job_members": _CLOCK}
-# JSON texts: parsed at the door and written anew, all in ASCII.
+# JSON texts: parsed at the door and rewritten, all in ASCII.
 JSON_COLUMNS: Final = {"incidents": ("events", "origin_chain", "report")}
 # In characters; longer texts are cut. All other texts are names.
 TEXT_LIMITS: Final = {

@@ -9,7 +9,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Defaults fit a node of 96 cores that sends a batch of 15 to 30 KiB a minute, with room for
+    """Defaults fit a node of 96 cores that sends a batch of 15 to 30 KiB per minute, with room for
     its days without a collector.
     """
 

@@ -81,7 +81,7 @@ def _check_tables(directory: Path) -> None:
 
 
 def _footer(path: Path) -> Any:
-    """None if it cannot be read: what is damaged is told by who reads it."""
+    """None if it cannot be read: what is damaged is reported by who reads it."""
     with contextlib.suppress(*_NOT_READABLE):
         return pq.read_metadata(path)
     return None

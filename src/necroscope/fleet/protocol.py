@@ -159,8 +159,8 @@ def checked_moment(value: Any, what: str) -> int:
 
 
 def check_not_ahead(moment_ns: int, what: str, now_ns: int) -> None:
-    """A clock that is a day off is told as it is; rows of a year to come would be the newest of all
-    until then.
+    """A clock that is a day off is reported as it is; rows of a year to come would be the newest of
+    all until then.
     """
     if moment_ns > now_ns + AHEAD_NS:
         told = (

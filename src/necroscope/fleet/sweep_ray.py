@@ -26,7 +26,7 @@ from necroscope.fleet.lake_files import LakeError
 
 # Ray's own cost is a few milliseconds a task; a bundle takes some hundred to judge.
 MOST_IN_CHUNK: Final = 16
-# So many chunks for each worker, so that no worker has much left to do when the others are done.
+# This many chunks for each worker, so that no worker has much left to do when the others are done.
 _CHUNKS_A_WORKER: Final = 4
 _AHEAD: Final = 2
 _RETRIES: Final = 3

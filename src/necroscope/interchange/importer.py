@@ -72,7 +72,7 @@ class ImportReport:
     notes: list[str]
 
     def told(self) -> list[str]:
-        """All that a reader should know; a note that many files have is told once."""
+        """All that a reader should know; a note that many files have is reported once."""
         files_of: dict[str, list[str]] = {}
         for file in self.files:
             for note in file.notes:

@@ -77,7 +77,7 @@ def _of_path(path: Path, search: SymbolSearch, utc_offset_s: int, scratch: Path)
 
 
 def _of_bundle(bundle: SupportBundle, path: Path, search: SymbolSearch) -> Iterator[Input]:
-    """Notes of the bundle are told with its first file."""
+    """Notes of the bundle are reported with its first file."""
     opened = 0
     for inside, file in bundle.files.values():
         name = parse_name(Path(inside))

@@ -1,4 +1,4 @@
-"""The lab's own measurement: reads the kernel's files ten times a second in a thread that nothing
+"""The lab's own measurement: reads the kernel's files ten times per second in a thread that nothing
 it measures can starve.
 """
 

@@ -28,7 +28,7 @@ _MOST_OUTER: Final = 1 << 16
 
 
 class SoftirqHold:
-    """Measures once how fast the loop is here, then holds for about as long as it is told."""
+    """Measures once how fast the loop is here, then holds for about as long as it is asked to."""
 
     def __init__(self, longest_s: float = LONGEST_S) -> None:
         self._longest_s = longest_s
@@ -80,7 +80,7 @@ def _load_types() -> int:
 
 
 def _load_program(rounds: int, btf: int) -> int:
-    """main calls `outer` so many times, each calls `inner` a million times, which returns 0: go
+    """main calls `outer` this many times, each calls `inner` a million times, which returns 0: go
     on.
     """
     loops = [*_loop(rounds, callback=8 - 1), *_loop(_INNER, callback=16 - 9)]

@@ -249,8 +249,8 @@ class Stage:
     # Measurement
 
     def watch(self, path: str | Path) -> str:
-        """Have the meter read this file too, ten times a second; `measured.growth(path, key)` asks
-        for it.
+        """Have the meter read this file too, ten times per second; `measured.growth(path, key)`
+        asks for it.
         """
         self.watched.append(str(path))
         return str(path)

@@ -86,7 +86,7 @@ def _delete_netns(data: dict[str, Any]) -> None:
 
 def _restore_file(data: dict[str, Any]) -> None:
     """A sysctl or another file of the kernel; if it is gone with what it belonged to, it is not
-    made anew.
+    re-created.
     """
     with (
         contextlib.suppress(FileNotFoundError),

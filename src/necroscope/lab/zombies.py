@@ -81,7 +81,7 @@ def walk(file: str, value: str, patience_s: float, pause_s: float, log: str) -> 
     the agent lost its patience.
 
     As long as the container makes new pages there is always something to reclaim, and the kernel
-    would go on for ever.
+    would go on forever.
     """
 
     def give_up(_number: int, _frame: FrameType | None) -> None:

@@ -60,7 +60,7 @@ class CaptureCore(Core):
         )
 
     def limit_turn(self, records: int) -> None:
-        """`replay` ends after so many, whatever still waits."""
+        """`replay` ends after this many, whatever still waits."""
         self._library.profile_limit_turn(self._handle, records)
 
     def leave_out(self, event: int) -> None:

@@ -331,7 +331,7 @@ class Core:
         return self._bytes(parents, 4 * count), self._bytes(frames, 4 * count)
 
     def frames(self, first: int, count: int | None = None) -> list[CoreFrame]:
-        """The segment's frames from a number on, all or so many."""
+        """The segment's frames from a number on, all or this many."""
         left = self.view.frame_count - first
         count = left if count is None else min(count, left)
         if count <= 0:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from necroscope.model.units import NS_PER_S, format_duration, format_share
 
 _WINDOW_NS: Final = 60 * NS_PER_S
-# A single read that takes as much as so long should cost keeps the loop from everything else,
+# A single read that takes as much as this long should cost keeps the loop from everything else,
 # however seldom it is: half a second by default.
 _AT_ONCE_NS: Final = 20 * NS_PER_S
 _MOST_SLOWED: Final = 16

@@ -37,8 +37,8 @@ _STACK_LIMIT: Final = 4096
 _PY_SPY_SECONDS: Final = 2.0
 _PY_SPY_AT_ONCE: Final = 2
 _END_SECONDS: Final = 0.5
-# The kernel keeps so much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer is
-# given up.
+# The kernel keeps this much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer
+# is given up.
 _PY_SPY_BYTES: Final = 1 << 20
 _LARGEST_DESCRIPTOR: Final = 1 << 20
 _NO_STACK: Final = (

@@ -29,17 +29,18 @@ from necroscope.model.units import NS_PER_MS, NS_PER_S
 QUIET_NS: Final = 60 * NS_PER_S
 # How long a core must be full of user code before its task is captured.
 USER_NS: Final = 4 * NS_PER_S
-# So long some work must stall for I/O, this much of the time, before anybody asks who stands where.
+# This long some work must stall for I/O, this much of the time, before anybody asks who stands
+# where.
 IO_NS: Final = 4 * NS_PER_S
 IO_RATIO: Final = 0.6
-# And so long until they are asked once more: who has not run meanwhile stands still.
+# And this long until they are asked once more: who has not run meanwhile stands still.
 IO_HUNG_NS: Final = 10 * NS_PER_S
 # Described, never pinned.
 UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
 # Each has a quiet minute of its own: who computes or waits on a core is no reason to miss that the
 # kernel holds it.
 _QUIET_APART: Final = UNPINNED | {"task_waits", "claim"}
-# Rows of measured delays come every tick unless the probe rests; without them for so long the
+# Rows of measured delays come every tick unless the probe rests; without them for this long the
 # weaker signs count.
 _DELAYS_FRESH_NS: Final = 3 * NS_PER_S
 # The tables that `feed` looks at.

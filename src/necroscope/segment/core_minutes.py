@@ -25,7 +25,7 @@ DELAY_COLUMNS: Final = ("time", "cpu", "worst_ns", "pending_ns")
 _MOST_MINUTES: Final = 64
 
 
-# Ticks are gathered and taken in so many at once: sums over columns are loops in C.
+# Ticks are gathered and taken in this many at once: sums over columns are loops in C.
 _AT_ONCE: Final = 20
 
 

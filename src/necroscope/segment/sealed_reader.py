@@ -96,7 +96,7 @@ def _tiling(name: str, entry: TableEntry) -> list[ByteRange]:
     return entry.ranges
 
 
-# So much is read faster than it is handed to threads.
+# This much is read faster than it is handed to threads.
 _GROUPS_FOR_ONE_THREAD: Final = 2
 # Of a value in memory, without the letters of texts and the members of lists.
 _WIDTH_BYTES: Final = {

@@ -109,7 +109,7 @@ class DaemonSocket:
         return data
 
     def allow_bytes(self, limit_bytes: int) -> None:
-        """A connection that is kept is granted so much anew for each question."""
+        """A connection that is kept is granted this much again for each question."""
         self._left_bytes = limit_bytes
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A kernel file read again and again: one descriptor kept open, read from offset 0, opened anew
+"""A kernel file read again and again: one descriptor kept open, read from offset 0, reopened
 when it breaks.
 """
 

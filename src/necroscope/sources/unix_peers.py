@@ -43,7 +43,7 @@ def clients(root: Path, path: str) -> list[str]:
 
 def peers(path: str) -> list[int]:
     """The inodes of the other ends of all connections that were accepted at a path."""
-    # /var/run is a link to /run on every node; a daemon is told either.
+    # /var/run is a link to /run on every node; a daemon may be given either.
     names = {path.encode(), (f"/var{path}" if path.startswith("/run/") else path).encode()}
     try:
         return [peer for name, peer in _dump() if name in names and peer]

@@ -75,7 +75,7 @@ def _is_deeper(tree: Tree, most: int) -> bool:
 
 
 def _cut(tree: Tree, cut_frame: int) -> Tree:
-    """Deep paths begin anew below a row of `cut_frame`, with at least half of the frames that a
+    """Deep paths begin again below a row of `cut_frame`, with at least half of the frames that a
     path may have.
 
     Levels are taken in bands of that half. A row of band 2 or deeper keeps its own band and the one

@@ -21,7 +21,7 @@ from necroscope.stakeout.outcome import FAILURE
 from necroscope.stakeout.remote_run import Remote, RemoteError
 from necroscope.stakeout.stakeout import SUMMARY
 
-# A node that cannot be reached is left out after so many tries.
+# A node that cannot be reached is left out after this many tries.
 _TRIES: Final = 3
 _AGAIN_S: Final = 5.0
 

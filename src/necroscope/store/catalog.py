@@ -35,7 +35,9 @@ class Catalog:
     """Tolerates anything in the directory; what is not a segment is ignored."""
 
     def __init__(self, directory: Path) -> None:
-        """RecordingError if this is not a recording, PermissionMissing if that cannot be told."""
+        """RecordingError if this is not a recording, PermissionMissing if that cannot be
+        determined.
+        """
         self.directory = directory
         self.identity, self.damage = _open_identity(directory)
         self.segments: list[Segment] = []

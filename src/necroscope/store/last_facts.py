@@ -5,7 +5,7 @@ from typing import Final
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 
-# Each segment begins with all facts but packages, which are told hourly.
+# Each segment begins with all facts but packages, which are reported hourly.
 _LOOK_BACK_NS: Final = 75 * 60 * NS_PER_S
 
 

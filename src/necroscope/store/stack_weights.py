@@ -30,7 +30,7 @@ IS_LEADER: Final = "is_leader"
 STATE: Final = "state"
 _NEEDED: Final = {IS_LEADER: ("pid", "tid"), STATE: ("pid",)}
 _WITHOUT_STACK: Final = "have lost their stack in a gap"
-# So many stacks wait until they are merged: few merges, bounded memory.
+# This many stacks wait until they are merged: few merges, bounded memory.
 _PENDING_STACKS: Final = 500_000
 
 

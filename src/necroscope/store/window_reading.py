@@ -19,7 +19,7 @@ from necroscope.store.time_limit import TimeLimit
 
 Answer = TypeVar("Answer")
 
-# A read of so many samples takes about a tenth of a second: so often the time limit is looked at.
+# A read of this many samples takes about a tenth of a second: so often the time limit is looked at.
 _ROWS_AT_ONCE: Final = 1_000_000
 # Between the last row of a segment and the start of the next lies up to a tick; a longer hole was
 # not recorded, or removed.

@@ -1,7 +1,7 @@
 """C++ and Rust names as people write them, by libraries: libstdc++ for C++, rust-demangler for
 Rust.
 
-Names come from other people's files. Both libraries can be made to run for ever by a short name
+Names come from other people's files. Both libraries can be made to run forever by a short name
 whose references unfold exponentially, so references (C++) and steps (Rust) are bounded; a name
 beyond the bounds is left as it is.
 """

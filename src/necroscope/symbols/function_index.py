@@ -169,7 +169,7 @@ def unpack_debugdata(elf: Elf, image: Image) -> bytes | None:
 
 
 def index_symtab(elf: Elf, image: Image, kept_names_bytes: int = 0) -> FunctionIndex | None:
-    """Names that take up to so many bytes are kept in memory; others are read from the file
+    """Names that take up to this many bytes are kept in memory; others are read from the file
     whenever they are asked for.
     """
     return _index(elf, image, _SHT_SYMTAB, kept_names_bytes)

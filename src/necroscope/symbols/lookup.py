@@ -40,7 +40,7 @@ BLAME_S: Final = 60.0
 PAUSE_LIMIT_S: Final = 30.0
 _BLAMES_LIMIT: Final = 1024
 _MOST_DOUBLINGS: Final = 6
-# So many tenants may hang at a time before there are pauses: one user can make many cgroups.
+# This many tenants may hang at a time before there are pauses: one user can make many cgroups.
 _TENANTS: Final = 3
 _CGROUP_LIMIT_BYTES: Final = 1 << 14
 

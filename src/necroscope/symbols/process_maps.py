@@ -26,7 +26,7 @@ class Mapping(NamedTuple):
 
 
 def read(path: Path, most: int) -> tuple[list[Mapping], bool] | None:
-    """The executable mappings of a process, at most so many, and whether there are more; None if
+    """The executable mappings of a process, at most this many, and whether there are more; None if
     they cannot be read.
 
     Read only as far as needed: a process may have a million mappings, each a line that the kernel

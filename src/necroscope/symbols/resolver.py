@@ -56,7 +56,7 @@ class Resolver:
         return self._jit_maps.lookup(pid, addresses)
 
     def process_maps(self, pid: int) -> tuple[list[Mapping], bool] | None:
-        """Executable mappings, and whether there are more than are told."""
+        """Executable mappings, and whether there are more than are reported."""
         return process_maps.read(self._root / f"proc/{pid}/maps", MOST_MAPPINGS)
 
     def user_functions(self, request: UserRequest) -> ModuleAnswer:

@@ -80,7 +80,7 @@ def open_mapped(root: Path, pid: int, path: str, device: tuple[int, int], inode:
 
 
 def read_bounded(path: Path, limit_bytes: int) -> bytes | None:
-    """A file of /proc, at most so much of it; None if it cannot be read."""
+    """A file of /proc, at most this much of it; None if it cannot be read."""
     try:
         with path.open("rb", buffering=0) as file:
             chunks: list[bytes] = []

@@ -48,7 +48,7 @@ def find_own_roots(proc: Path) -> dict[bytes, bytes]:
     cannot be found.
 
     A container's own cgroup mount begins there and is shown with the root `/`. A mount of the
-    node's is shown with one `/..` for each level between the two. So many levels below the latter
+    node's is shown with one `/..` for each level between the two. This many levels below the latter
     lies a directory with the former's inode.
     """
     found: dict[bytes, bytes] = {}
@@ -97,7 +97,7 @@ def _mount_points(mountinfo: bytes) -> dict[bytes, dict[int, bytes]]:
 
 
 def _find_below(top: bytes, levels: int, wanted: bytes) -> bytes | None:
-    """The path below `top` of the directory that is mounted as `wanted`, so many levels down."""
+    """The path below `top` of the directory that is mounted as `wanted`, this many levels down."""
     try:
         status = os.stat(wanted)
         if status.st_dev != os.stat(top).st_dev:

@@ -1,9 +1,10 @@
 """What pins dead memory cgroups: the live cgroups whose dead children still have pages, and the
 files and segments those pages belong to.
 
-A page of a dead cgroup is told as its nearest live ancestor's. An ancestor without a process and
-(on cgroup v1, where that is told) without pages of its own has only such pages. Where it has its
-own as well the two cannot be told apart, and its pages are left alone: the root's always.
+The kernel reports a page of a dead cgroup as its nearest live ancestor's. An ancestor without a
+process and (on cgroup v1, where that is reported) without pages of its own has only such pages.
+Where it has its own as well the two cannot be told apart, and its pages are left alone: the root's
+always.
 """
 
 import os

@@ -1,9 +1,9 @@
 """Whose each page of memory is: /proc/kpagecgroup and /proc/kpageflags
 (Documentation/admin-guide/mm/pagemap.rst), one number of 8 bytes per page frame.
 
-The cgroup of a page is told as an inode number. For a page of a dead cgroup it is that of the
-nearest ancestor that is alive (mm/memcontrol.c, page_cgroup_ino): a live cgroup without pages of
-its own that has pages nevertheless has those of its dead children.
+The kernel gives the cgroup of a page as an inode number. For a page of a dead cgroup it is that of
+the nearest ancestor that is alive (mm/memcontrol.c, page_cgroup_ino): a live cgroup without pages
+of its own that has pages nevertheless has those of its dead children.
 """
 
 import os

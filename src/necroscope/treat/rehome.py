@@ -1,4 +1,4 @@
-"""Pages of tmpfs and shared memory, which no reclaim frees without swap, are charged anew to a
+"""Pages of tmpfs and shared memory, which no reclaim frees without swap, are charged again to a
 living cgroup; their content stays as it is.
 
 A page is charged to whoever writes it first. So a file is copied, and the copy takes its name; a

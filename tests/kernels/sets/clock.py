@@ -1,5 +1,5 @@
 """The clock is stepped by an hour, forth and back, while the recorder runs: order stays, and the
-steps are told.
+steps are reported.
 """
 
 import itertools

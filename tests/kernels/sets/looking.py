@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 ALL = (0, 1 << 62)
-# An emulated machine may be too slow, all the more where the host is busy; that is told, and is no
+# An emulated machine may be too slow, all the more where the host is busy; that is reported, and is no
 # fault of the kernel's.
 TOO_SLOW = (
     *(
@@ -16,7 +16,7 @@ TOO_SLOW = (
     ),
     *("the lookup process hung", "more waits than are kept"),
 )
-# What a kernel does not have, or has not loaded, is told with these words, and stays null.
+# What a kernel does not have, or has not loaded, is reported with these words, and stays null.
 NOT_THERE = ("this kernel's ", "this node does not count ")
 
 

@@ -1,5 +1,5 @@
 """A recording of some seconds with a process that never sleeps: every table fills, and what is
-missing is told.
+missing is reported.
 
 With cgroup v1 and without PSI the same, with a gap that names PSI and nothing else.
 """

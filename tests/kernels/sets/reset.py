@@ -73,7 +73,7 @@ def _measured(what: str, count: int) -> float:
 
 
 def longest_call_s(count: int) -> float:
-    """Of a read with so many timers there."""
+    """Of a read with this many timers there."""
     from necroscope.lab import timer_list
 
     timers = timer_list.arm(count)

@@ -19,7 +19,7 @@ from tests.kernels.sets.looking import Told, check, say
 CORE = 1
 AGENT = "probe-agent"
 # The watchdog looks every five seconds, rounded up to a second, for a queue that has stood still
-# for five; it takes a while until the queue is full, and soft lockups are told after twenty.
+# for five; it takes a while until the queue is full, and soft lockups are reported after twenty.
 HOLD_S = 11.0
 _QUIET_FLUSHES, _AFTER_FLUSHES, _LONGEST_S = 3, 2, 300
 

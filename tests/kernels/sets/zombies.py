@@ -105,7 +105,7 @@ def walk() -> None:
     files = ((memory_root() / SLICE / name, value) for name, value in _ASKS.items())
     file, value = next((file, value) for file, value in files if file.exists())
     # As long as the unit goes on there is always something to reclaim, and the kernel would go on
-    # for ever.
+    # forever.
     signal.signal(signal.SIGALRM, _give_up)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Bursts are told by who ran, also on a core that others keep busy."""
+"""Bursts are found by who ran, also on a core that others keep busy."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ WORK = """
 
 
 def bursts(core: str, other: str = "", samples: int | None = None) -> list[Episode]:
-    """Of `rotate` on such cores; as if the recording had so many samples."""
+    """Of `rotate` on such cores; as if the recording had this many samples."""
     drawn: DrawnNode = drawn_node(f"core 0: {core}\n core 1: {other or '.' * len(core)}\n{WORK}")
     if samples is not None:
         told = replace(drawn.info(), tables=drawn.info().tables | {"samples": samples})

@@ -1,4 +1,4 @@
-"""Which events matter, and that a line which was read twice is told once."""
+"""Which events matter, and that a line which was read twice is reported once."""
 
 from tests.drawn_node import DrawnNode, at, drawn_node
 from tests.logged_events import event_rows

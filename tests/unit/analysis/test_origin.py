@@ -155,7 +155,7 @@ def test_without_a_ledger_what_is_recreated_as_often_as_cgroups_die_is_named() -
 
 
 def restarting(grown: int, **restarts: int) -> DrawnNode:
-    """Without a ledger: so many more cgroups are dead after half a minute, and units restarted so
+    """Without a ledger: this many more cgroups are dead after half a minute, and units restarted so
     often.
     """
     drawn = node().zombies(0, 500).zombies(30, 500 + grown)

@@ -23,7 +23,7 @@ def lives(
     code: int | None = 5,
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """So many containers one after the other, each under a new id."""
+    """This many containers one after the other, each under a new id."""
     found = []
     for number in range(count):
         own = {"container": f"{number:x}" * 64, "name": name.format(number), "image": "ecs:1"}

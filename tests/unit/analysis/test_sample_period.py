@@ -21,7 +21,7 @@ PICTURE = """
 
 
 class OneAQuietSecond(DrawnNode):
-    """A core that rests is sampled when it wakes, which is once a second here."""
+    """A core that rests is sampled when it wakes, which is once per second here."""
 
     def samples(self, from_ns: int, to_ns: int, cpus: Collection[int] | None = None) -> Tables:
         found = super().samples(from_ns, to_ns, cpus)

@@ -17,7 +17,7 @@ NOW_NS = 1_776_248_000 * S
 
 
 class Looked:
-    """A `TopSource`: a core that was so much in system mode in each second."""
+    """A `TopSource`: a core that was this much in system mode in each second."""
 
     def __init__(self, shares: list[float]) -> None:
         self._shares = shares

@@ -1,4 +1,4 @@
-"""What reads a recording has a process of its own: how that ends is told, and signals reach it."""
+"""What reads a recording has a process of its own: how that ends is reported, and signals reach it."""
 
 import os
 import resource

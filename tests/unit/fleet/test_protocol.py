@@ -1,4 +1,4 @@
-"""What a node may send, and what it is told when it may not."""
+"""What a node may send, and what it is answered when it may not."""
 
 import gzip
 import json

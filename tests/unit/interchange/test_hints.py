@@ -1,4 +1,4 @@
-"""Whoever gives a file that cannot be read is told what to give instead."""
+"""A file that cannot be read gets an error that says what to give instead."""
 
 import gzip
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A program that fails, is missing or does not end says so; nothing waits for it for ever."""
+"""A program that fails, is missing or does not end says so; nothing waits for it forever."""
 
 import sys
 

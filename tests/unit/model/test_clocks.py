@@ -1,4 +1,4 @@
-"""A stepped clock never reorders samples, and every step is told."""
+"""A stepped clock never reorders samples, and every step is reported."""
 
 from necroscope.model.clocks import STEP_NS, ClockReading, TimeLine
 from necroscope.model.tables import TABLES

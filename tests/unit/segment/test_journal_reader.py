@@ -58,7 +58,7 @@ def scan(path: Path) -> Scan:
 
 @contextmanager
 def flipped_byte(path: Path, position: int, bits: int) -> Iterator[None]:
-    """In place, because to write a file anew costs the disk milliseconds."""
+    """In place, because to write a file again costs the disk milliseconds."""
     with path.open("r+b", buffering=0) as file:
         right = os.pread(file.fileno(), 1, position)
         os.pwrite(file.fileno(), bytes([right[0] ^ bits]), position)

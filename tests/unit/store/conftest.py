@@ -70,7 +70,7 @@ def append(writer: JournalWriter, rows: dict[str, Rows]) -> None:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """Make a recording of so many segments, sealed but for the last few."""
+    """Make a recording of this many segments, sealed but for the last few."""
 
     def write_segments(count: int, live: int = 0) -> Path:
         directory = tmp_path / "recording"

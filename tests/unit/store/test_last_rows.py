@@ -1,4 +1,4 @@
-"""The last rows of a window: read backwards, and what was not read is told."""
+"""The last rows of a window: read backwards, and what was not read is reported."""
 
 from collections.abc import Iterator
 from pathlib import Path

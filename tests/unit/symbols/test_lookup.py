@@ -84,7 +84,7 @@ def wait_until_dead(pid: int) -> None:
 
 
 def wait_until_ready(lookup: Lookup) -> None:
-    """A process started anew has the time-out of a question to load, which a busy machine may not
+    """A restarted process has the time-out of a question to load, which a busy machine may not
     give it.
     """
     deadline = time.monotonic() + 10

@@ -206,7 +206,7 @@ print(json.dumps([parse_cgroup((proc / pid / "cgroup").read_bytes(), find_own_ro
 
 @pytest.fixture
 def cgroup() -> Iterator[tuple[Path, str]]:
-    """A cgroup of the hierarchy that tasks are told in, below our own, with the type and option of
+    """A cgroup of the hierarchy that tasks are listed in, below our own, with the type and option of
     its mount.
     """
     memory = Path("/sys/fs/cgroup/memory")

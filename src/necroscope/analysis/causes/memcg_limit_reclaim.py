@@ -104,7 +104,7 @@ def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
 
 
 def _killed(case: Case, cgroup: str) -> float:
-    """How many tasks were killed for want of memory below this limit."""
+    """How many tasks were killed for lack of memory below this limit."""
     rows = case.counters.rows_of("cgroups", [case.window])
     is_its = np.array([str(path) == cgroup for path in rows["path"]], bool)
     return float(np.nan_to_num(rows["oom_kills"])[is_its].sum())

@@ -20,7 +20,7 @@ from necroscope.model.units import format_moment
 
 # Less of the core's samples is not holding it.
 _HOLDS: Final = 0.5
-# Who ran while a task stood: so many are named, with at least so much of the time.
+# Who ran while a task stood: this many are named, with at least this much of the time.
 _NAMED: Final = 4
 _NOTICED: Final = 0.01
 

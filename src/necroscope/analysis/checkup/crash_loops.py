@@ -13,7 +13,7 @@ from necroscope.model.units import NS_PER_S
 
 QUESTION: Final = "crash-loop"
 MANY_RESTARTS: Final = 5
-# Twice the longest that a kubelet waits before it starts a container anew.
+# Twice the longest that a kubelet waits before it starts a container again.
 RECENT_NS: Final = 600 * NS_PER_S
 _DEAD_STATES: Final = frozenset({"exited", "dead", "stopped", "created"})
 

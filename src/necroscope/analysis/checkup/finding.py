@@ -15,7 +15,7 @@ NamedRow = Mapping[str, Value]
 
 
 class Level(Enum):
-    """PROBLEM makes the check-up fail; NOTICE is told and fails nothing; UNKNOWN could not be
+    """PROBLEM makes the check-up fail; NOTICE is reported and fails nothing; UNKNOWN could not be
     looked at.
     """
 
@@ -78,5 +78,5 @@ class Seen:
 
 
 def number(value: Value) -> int:
-    """A whole number, and 0 where none was told: only for what is compared with a limit."""
+    """A whole number, and 0 where none was reported: only for what is compared with a limit."""
     return value if isinstance(value, int) else 0

@@ -1,8 +1,8 @@
 """Is a core held by the kernel, or stolen, right now? User time alone is what busy nodes do all
 day: it is not a finding.
 
-A second of it is nothing special on many nodes: it is told, and a problem only where several were
-looked at and all were so.
+A second of it is nothing special on many nodes: it is reported, and a problem only where several
+were looked at and all were so.
 """
 
 from collections import Counter

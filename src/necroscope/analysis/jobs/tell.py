@@ -23,7 +23,7 @@ from necroscope.analysis.jobs.member import FROZEN, HELD, WAITING, JobNode, Memb
 from necroscope.analysis.jobs.story import LOST_NODE, MACHINE, UNKNOWN, WELL, JobStory, Step
 from necroscope.model.units import NS_PER_S
 
-# What ends within so long of the first death may be its cause or its consequence.
+# What ends within this long of the first death may be its cause or its consequence.
 _TOGETHER_NS: Final = 5 * NS_PER_S
 # How long before a death a member may have been held: Ray needs 65 s to declare a node dead.
 _BEFORE_NS: Final = 75 * NS_PER_S

@@ -20,7 +20,7 @@ from necroscope.fleet.cohorts.stratified import FourfoldTable
 # only dilutes the others.
 _BEST_CHANCE: Final = 0.05
 _LEADERS: Final = 40
-# Of those that are the same difference, the one somebody can act on is told first.
+# Of those that are the same difference, the one somebody can act on is reported first.
 _TOLD_FIRST: Final = (
     "unit_outcome", "unit_file", "container", "executable", "sysctl", "kernel", "module",
     "config_file", "package", "nic", "thp",
@@ -241,7 +241,7 @@ def _predicate(matrix: FactMatrix, pair: int, is_negated: bool, is_ordered: bool
 
 
 def _told_once(names: set[Predicate]) -> list[Predicate]:
-    """A fact of two values says the same in two ways: what the nodes have is told, not what the
+    """A fact of two values says the same in two ways: what the nodes have is reported, not what the
     others have.
     """
     plain = {(each.kind, each.name) for each in names if not each.is_negated}

@@ -22,7 +22,7 @@ Counts = NDArray[np.int64]
 Fact = tuple[str, str]
 # Cells counted at a time: a chunk and its weights stay in the processor's cache and cost no memory.
 _CHUNK_CELLS: Final = 1 << 17
-# Sums of so many bits are exact in a float64, whatever their order.
+# Sums of this many bits are exact in a float64, whatever their order.
 _EXACT_BITS: Final = 53
 
 

@@ -77,7 +77,7 @@ class Deciding:
     well: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Of thousands the first are told, and their number."""
+        """Of thousands the first are reported, and their number."""
         names = {
             "affected": list(self.affected[:_MOST_NAMES]),
             "well": list(self.well[:_MOST_NAMES]),

@@ -1,7 +1,7 @@
 """The facts in which two nodes or two groups of nodes differ, the rarest difference first.
 
 Of two nodes a difference is as rare as two nodes of the fleet, taken at random, having just these
-two values. Of groups it is as rare as chance would give one of them so many nodes with the value
+two values. Of groups it is as rare as chance would give one of them this many nodes with the value
 (Fisher).
 """
 

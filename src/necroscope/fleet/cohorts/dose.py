@@ -7,8 +7,8 @@ how large it was when they did.
 
 A node is at risk from the first that is known of its boot until it is hit, rebooted or silent; what
 comes after is not known and not counted (censoring). If size did not matter, hits would fall where
-the time is: of `n` hits so many above a cut as the share of time above it. A cut weighs as much as
-a free share explains the hits better (beta-binomial against binomial). The weights give the most
+the time is: of `n` hits this many above a cut as the share of time above it. A cut weighs as much
+as a free share explains the hits better (beta-binomial against binomial). The weights give the most
 likely cut and its interval, and their mean is an e-value: chance alone takes it above 20 in 1 of 20
 cases at most (Vovk and Wang 2021).
 """
@@ -194,8 +194,8 @@ def _beside(risk: TimeAtRisk, dose: Dose, first: Dose) -> Dose:
 
 
 def _chance_given(risk: TimeAtRisk, dose: Dose, other: Dose) -> float:
-    """Of so many hits beyond the dose's threshold, or more, if only the other mattered: the sum of
-    one binomial count for each side of the other's threshold.
+    """Of this many hits beyond the dose's threshold, or more, if only the other mattered: the sum
+    of one binomial count for each side of the other's threshold.
     """
     of_it, given = risk.names.index(dose.name), risk.names.index(other.name)
     (time_known, time_beyond, time_other), (hit_known, hit_beyond, hit_other) = (

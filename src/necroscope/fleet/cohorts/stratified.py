@@ -55,7 +55,7 @@ def table_of(has: Flags, affected: Flags, among: Flags | None = None) -> Fourfol
 
 
 def chance_given(has: Flags, affected: Flags, other: Flags) -> float:
-    """The chance of so many affected nodes with `has`, or more, if only `other` mattered; 1 where
+    """The chance of this many affected nodes with `has`, or more, if only `other` mattered; 1 where
     nothing tells them apart.
     """
     strata = [table_of(has, affected, other), table_of(has, affected, ~other)]

@@ -78,7 +78,7 @@ class RequestBudget:
 
     @contextmanager
     def push(self, node: tuple[str, str] | None) -> Iterator[Callable[[int], None]]:
-        """One push, of a node if its token says so; what it is given takes so many bytes more."""
+        """One push, of a node if its token says so; what it is given takes this many bytes more."""
         if self.requests >= self._most_requests:
             raise _behind()
         if node is not None and self._requests_of[node] >= self._most_requests_of_one:

@@ -41,7 +41,7 @@ class Collector:
     commit_every_s: float = COMMIT_EVERY_S
     compact_every_s: float = COMPACT_EVERY_S
     free_floor_bytes: int = 0
-    # None: for ever.
+    # None: forever.
     keep_ns: int | None = None
     say: Callable[[str], None] = lambda _: None
     clock_ns: Callable[[], int] = time.time_ns

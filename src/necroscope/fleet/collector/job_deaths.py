@@ -23,7 +23,7 @@ _TABLE: Final = "job_members"
 _COLUMNS: Final = (
     "cluster", "node", "time", "job", "kind", "ended_ns", "status", "clock_offset_ns",
 )  # fmt: skip
-# Members that live are told once per hour.
+# Members that live are reported once per hour.
 _KNOWN_NS: Final = 2 * 3600 * NS_PER_S
 _TOLD_NS: Final = 300 * NS_PER_S
 _MOST_JOBS: Final = 50_000

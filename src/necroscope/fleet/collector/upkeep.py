@@ -53,8 +53,8 @@ _ALL_DAYS_EVERY: Final = 360
 
 
 class Upkeep:
-    """Rounds in a thread of their own. What fails is told once and tried again in the next round:
-    the inbox waits.
+    """Rounds in a thread of their own. What fails is reported once and tried again in the next
+    round: the inbox waits.
     """
 
     def __init__(self, collector: Collector) -> None:

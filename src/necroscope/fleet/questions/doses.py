@@ -15,7 +15,7 @@ from necroscope.fleet.gauge_series import DAY_S, GaugeSeries, read_gauge_series
 from necroscope.model.span import Span
 
 Floats = NDArray[np.float64]
-# A moment stands for so long, or for longer where there would be more than so many.
+# A moment stands for this long, or for longer where there would be more than this many.
 _SHORTEST_S: Final = 1800.0
 _MOST_MOMENTS: Final = 50_000
 

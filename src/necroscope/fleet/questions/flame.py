@@ -105,7 +105,7 @@ def flame(
 
 
 def _samples(time_ns: float) -> int:
-    """Nodes sample at different rates: all are told in samples of this period, so that a second
+    """Nodes sample at different rates: all are reported in samples of this period, so that a second
     weighs the same on each.
     """
     return round(time_ns / PERIOD_NS)

@@ -18,7 +18,7 @@ from necroscope.fleet.questions.fact_changes import Change
 from necroscope.model.span import Span
 
 Floats = NDArray[np.float64]
-# Looked at before the change, and at the end: so long, at so many moments.
+# Looked at before the change, and at the end: this long, at this many moments.
 _LOOKED_S: Final = 2 * DAY_S
 _MOMENTS: Final = 13
 

@@ -17,7 +17,7 @@ from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 _HOUR_NS: Final = 3600 * NS_PER_S
-# A member that lives is told once per hour, by the first segment of it.
+# A member that lives is reported once per hour, by the first segment of it.
 _TOLD_AGAIN_NS: Final = _HOUR_NS + 600 * NS_PER_S
 # The start of a process as two recorders of one node work it out.
 _SAME_START_NS: Final = 2 * NS_PER_S

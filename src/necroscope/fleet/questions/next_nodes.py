@@ -25,7 +25,7 @@ from necroscope.fleet.questions.why import WhyAnswer, why
 from necroscope.model.span import Span
 
 SCHEMA: Final = 1
-# How fast a number grows is taken from so much time before the end.
+# How fast a number grows is taken from this much time before the end.
 _GROWTH_S: Final = 3 * DAY_S
 _MOST: Final = 1_000
 _ENABLED: Final = ("enabled", "enabled-runtime", "linked", "generated", "alias")

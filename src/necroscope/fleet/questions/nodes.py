@@ -132,7 +132,7 @@ def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> Nod
 
 
 def _last_pulses(questions: LakeQuestions, span: Span) -> dict[NodeKey, tuple[Any, ...]]:
-    """Of the last day by the collector's clock, as there is a pulse a minute and node: when,
+    """Of the last day by the collector's clock, as there is a pulse per minute and node: when,
     version, cores, clock's offset.
     """
     last = Span(max(span.from_ns, span.to_ns - DAY_NS), span.to_ns)

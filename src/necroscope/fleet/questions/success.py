@@ -50,7 +50,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class JobRates:
-    """`name` None: all jobs of the kind. `chance`: that success rose so much, or more, if nothing
+    """`name` None: all jobs of the kind. `chance`: that success rose this much, or more, if nothing
     had changed.
     """
 

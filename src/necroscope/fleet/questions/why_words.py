@@ -60,7 +60,7 @@ def _by_mechanism(decision: Decision) -> str:
 
 
 def verdict_notes(decision: Decision, affected: Flags, origins: Origins) -> list[str]:
-    """What the verdicts name where that is not what is told."""
+    """What the verdicts name where that is not what is reported."""
     named = most_named(affected, origins)
     if named is None or decision.mechanism is not None or decision.first is None:
         return []

@@ -89,7 +89,7 @@ class Trial:
 
 
 def draw_nodes(keys: Sequence[NodeKey], count: int, seed: int) -> list[TrialNode]:
-    """So many nodes by lot, every other one treated. The same seed draws the same nodes."""
+    """This many nodes by lot, every other one treated. The same seed draws the same nodes."""
     if len(keys) < 2 * _LEAST or count < 2 * _LEAST:
         raise UsageError(
             f"{min(count, len(keys))} nodes are too few for a trial",

@@ -131,7 +131,7 @@ class KernelNames:
 
 
 class _MovedSymbols:
-    """Symbols of a kernel that was loaded elsewhere. Modules are loaded anew each boot: theirs mean
+    """Symbols of a kernel that was loaded elsewhere. Modules are reloaded each boot: theirs mean
     nothing.
     """
 

@@ -86,7 +86,7 @@ class RecordStream:
         return self._at - len(self._rest)
 
     def _fill(self, wanted: int) -> bool:
-        """Have at least so many bytes at hand, if the file has them."""
+        """Have at least this many bytes at hand, if the file has them."""
         while len(self._rest) < wanted and self._at < self._end:
             self._file.seek(self._at)
             piece = self._file.read(

@@ -1,6 +1,6 @@
 """A job runner that makes and fills cgroups as it should.
 
-What it does: two processes move themselves between cgroups a few times a second, which is what
+What it does: two processes move themselves between cgroups a few times per second, which is what
 starts of containers and units amount to on a busy node.
 
 Seen in the wild: every node that runs short jobs in cgroups of their own.

@@ -1,7 +1,7 @@
 """Many small commands.
 
-What it does: a shell script runs small programs one after the other, some hundreds a second: fork,
-exec, a few pages, exit.
+What it does: a shell script runs small programs one after the other, some hundreds per second:
+fork, exec, a few pages, exit.
 
 Seen in the wild: configure scripts, health checks that call commands, deployment tools. It is the
 ordinary life of a node, an order of magnitude below what takes a core away from others.

@@ -1,7 +1,7 @@
 """Threads that wait for work, and share a lock as locks are meant.
 
 What it does: a program with a pool of threads. They sleep on a condition until there is work, which
-comes a few times a second, take a mutex for a moment, and sleep again. Most of them sleep for
+comes a few times per second, take a mutex for a moment, and sleep again. Most of them sleep for
 seconds on end.
 
 Seen in the wild: every server. A thread that waits for work is not held up by anybody.

@@ -29,7 +29,7 @@ def scan(first: int, more_per_s: float, directory: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for number in growing(first, more_per_s, directory):
             address = socket.inet_ntoa((0x7F000002 + number).to_bytes(4, "big"))
-            # That nobody listens there is told at the next packet.
+            # The next packet shows that no process listens there.
             with contextlib.suppress(ConnectionRefusedError):
                 sender.sendto(b"x", (address, _PORT))
 

@@ -24,7 +24,7 @@ _PERIOD_US = 100_000
 
 
 def answer_requests(work_s: float, pause_s: float) -> None:
-    """Each request wants so much of a core; the next one comes after a short while."""
+    """Each request wants this much of a core; the next one comes after a short while."""
     while True:
         until_s = time.thread_time() + work_s
         while time.thread_time() < until_s:

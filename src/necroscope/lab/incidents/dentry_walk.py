@@ -3,7 +3,7 @@ they were looked up in.
 
 What it does: a prober asks for files that are not there, a new name each time, in its cache
 directory. The kernel remembers each answer as a negative dentry. A housekeeping job removes the
-directory every few seconds and the prober makes it anew: removing an empty directory is one cheap
+directory every few seconds and the prober makes it again: removing an empty directory is one cheap
 system call, but the kernel has to find and free every dentry below it first, seconds of work on one
 core.
 

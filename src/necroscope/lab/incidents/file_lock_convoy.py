@@ -33,7 +33,7 @@ def locked(path: str) -> Iterator[None]:
 
 
 def hold(path: str, held_s: float, pause_s: float) -> None:
-    """Takes the lock and keeps it for so long, again and again."""
+    """Takes the lock and keeps it for this long, again and again."""
     while True:
         with locked(path):
             time.sleep(held_s)

@@ -23,7 +23,7 @@ _MEBIBYTE = 1 << 20
 
 
 def dump(path: str, mebibytes: int, pieces: int, pause_s: float) -> None:
-    """So much at once to the beginning of the file, so often, and again after a pause."""
+    """This much at once to the beginning of the file, so often, and again after a pause."""
     file = os.open(path, os.O_RDWR | os.O_CREAT)
     part = [bytes(2 * _MEBIBYTE)] * (mebibytes // 2)
     while True:

@@ -8,7 +8,7 @@ kernel.
 
 Seen in the wild: kubernetes #61793, #10451 and #23008 (cadvisor's `du` and `find` for disk
 accounting, forked from a large kubelet), containerd #5113 (exec probes that run `runc init`
-hundreds of times a minute).
+hundreds of times per minute).
 
 What must be seen: one core in system mode in fork, exec and exit (`copy_process`,
 `copy_page_range`, `execve`, `exit_mmap`), spread over hundreds of processes that live for

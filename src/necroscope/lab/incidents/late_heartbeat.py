@@ -34,7 +34,7 @@ def beat(period_s: float, log: str) -> None:
 
 
 def stop_again(pid: int, held_s: float, pause_s: float) -> None:
-    """Attach to a process, keep it stopped for so long, and let it go."""
+    """Attach to a process, keep it stopped for this long, and let it go."""
     libc = ctypes.CDLL(None)
     libc.ptrace.argtypes = [ctypes.c_long] * 4
     while True:

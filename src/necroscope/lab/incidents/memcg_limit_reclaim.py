@@ -13,7 +13,7 @@ Seen in the wild: concourse/hush-house #22, where workers were 90 % in the kerne
 product of memory cgroups and mounts, and a limit that was too small.
 
 What must be seen: one core in system mode in the container's own task, below `try_charge`; the
-pod's limit hit thousands of times a second; free memory on the machine all the time, so that more
+pod's limit hit thousands of times per second; free memory on the machine all the time, so that more
 memory in the node changes nothing. It walks cgroups as zombies do (`mem_cgroup_iter`), but for its
 own limit.
 """

@@ -2,9 +2,9 @@
 mounts.
 
 What it does: in a mount namespace of its own there are thousands of mounts, as on a node with many
-containers and volumes. A container runtime mounts and unmounts one more, many times a second. A
+containers and volumes. A container runtime mounts and unmounts one more, many times per second. A
 service manager waits for changes of /proc/self/mountinfo, and at each one reads the whole file
-again and looks for what is new, as systemd does. The kernel writes each line of it anew: path,
+again and looks for what is new, as systemd does. The kernel writes each line of it again: path,
 options, device.
 
 Seen in the wild: systemd #16728, #8703 and #37642, PR #10268: PID 1 and every `systemd --user` at

@@ -28,7 +28,7 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1
 
 
 def make_and_remove(pairs: int, at_once: int, pause_s: float) -> None:
-    """Pairs of devices, removed together, or after so many of them."""
+    """Pairs of devices, removed together, or after this many of them."""
     while True:
         for first in range(0, pairs, at_once):
             names = [(f"a{n}", f"b{n}") for n in range(first, min(first + at_once, pairs))]

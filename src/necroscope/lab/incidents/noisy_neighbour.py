@@ -21,7 +21,7 @@ from necroscope.lab.stage import Stage
 
 
 def answer(work_s: float, pause_s: float, log: str) -> None:
-    """Requests that each want so much of a core; the log has how much longer they took."""
+    """Requests that each want this much of a core; the log has how much longer they took."""
     waits = NotedWaits(log)
     while True:
         began, until_s = time.monotonic(), time.thread_time() + work_s

@@ -9,7 +9,7 @@ Seen in the wild: OpenSearch #20933 and golang #33092 (allocators that return me
 convoy on the lock of the address space), bun #27490 (a collector that spins in `madvise`).
 
 What must be seen: one core in system mode below the page fault handler, in one process with several
-threads; faults of the machine up by hundreds of thousands a second, none of them from disk. No
+threads; faults of the machine up by hundreds of thousands per second, none of them from disk. No
 compaction, no reclaim, hardly an interrupt to other cores.
 """
 

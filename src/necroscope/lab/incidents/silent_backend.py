@@ -25,7 +25,7 @@ from necroscope.lab.stage import Stage
 
 
 def answer(address: str, work_s: float, stops_after_s: float) -> None:
-    """A backend for one client; it is stopped after so long, never if that is 0."""
+    """A backend for one client; it is stopped after this long, never if that is 0."""
     with socket.socket(socket.AF_UNIX) as own:
         own.bind(address)
         own.listen()

@@ -11,7 +11,7 @@ it names only the wait.
 
 What must be seen: several cores in system mode with a spin lock's slow path on top and
 `posix_test_lock` below it, in processes that use one file. The answer is the function below the
-wait and the process that made the list so long.
+wait and the process that made the list this long.
 """
 
 import fcntl

@@ -30,7 +30,7 @@ def write_lines(path: str, pause_s: float) -> None:
 
 
 def read_and_stop(path: str, after_s: float) -> None:
-    """Reads for so long, and is stopped."""
+    """Reads for this long, and is stopped."""
     pipe, until = os.open(path, os.O_RDONLY), time.monotonic() + after_s
     while os.read(pipe, 1 << 16):
         if time.monotonic() > until:

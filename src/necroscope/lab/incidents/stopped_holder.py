@@ -22,7 +22,7 @@ from necroscope.lab.stage import Stage
 
 
 def stop_inside(path: str, after_s: float) -> None:
-    """Takes turns for so long, and is stopped while it has the lock."""
+    """Takes turns for this long, and is stopped while it has the lock."""
     until = time.monotonic() + after_s
     while True:
         with locked(path):

@@ -11,8 +11,8 @@ access tracking" (USENIX ATC 2017): a cost that grows with the cores of the proc
 `smp_call_function_many_cond` on the sender.
 
 What must be seen: the sender's core in system mode in `smp_call_function_many_cond` below
-`flush_tlb_*`; the row TLB of /proc/interrupts up by tens of thousands a second on the cores of its
-other threads, which lose time without a system call of their own. Few page faults.
+`flush_tlb_*`; the row TLB of /proc/interrupts up by tens of thousands per second on the cores of
+its other threads, which lose time without a system call of their own. Few page faults.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """Threads of a server wait for a lock that one of them holds for half a second and more.
 
 What it does: a program has one mutex for its state. Its workers take it for microseconds, many
-times a second; now and then one thread takes it and keeps it while it sleeps, as a program does
+times per second; now and then one thread takes it and keeps it while it sleeps, as a program does
 that logs, compacts or calls another service inside the section. All workers stop at once. No core
 is busy.
 
@@ -23,7 +23,7 @@ from necroscope.lab.stage import Stage
 
 
 def serve(workers: int, held_s: float, pause_s: float, log: str) -> None:
-    """Workers that share a lock, and one thread that keeps it for so long, again and again."""
+    """Workers that share a lock, and one thread that keeps it for this long, again and again."""
     mutex = PthreadMutex()
 
     def work(waits: NotedWaits | None) -> None:

@@ -11,8 +11,8 @@ from necroscope.model.units import NS_PER_S, parse_moment_ns
 UNKNOWN: Final = "unknown"
 # From here on a cause counts as named.
 NAMED: Final = 0.5
-# An incident may begin a little before its cause was provoked, for counters are read once a second,
-# and end a little after.
+# An incident may begin a little before its cause was provoked, for counters are read once per
+# second, and end a little after.
 _MARGIN_NS: Final = 3 * NS_PER_S
 # A container is known by its name, its id, or the first twelve digits of that; a cgroup by its path
 # or a part of it.

@@ -28,7 +28,7 @@ class ScoredRecording:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many of so many."""
+    """This many of this many."""
 
     hits: int
     of: int

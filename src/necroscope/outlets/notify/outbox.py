@@ -11,7 +11,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.verdicts.entry import LedgerEntry
 
 MOST: Final = 100
-# A node in trouble all day must not flood whom it tells: so many at once, then one a minute; the
+# A node in trouble all day must not flood whom it tells: this many at once, then one a minute; the
 # rest is counted.
 AT_ONCE: Final = 20
 _ONE_MORE_NS: Final = 60 * NS_PER_S

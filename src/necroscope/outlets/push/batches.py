@@ -208,7 +208,7 @@ class BatchMaker:
         return Made(batch, span, cursor, losses)
 
     def _labels_due(self, cursor: Cursor) -> dict[str, str]:
-        """Every label of a batch becomes a row: once a day, and when one changed."""
+        """Every label of a batch becomes a row: once per day, and when one changed."""
         told = f"{cursor.seen_to_ns // (1440 * MINUTE_NS)} {sorted(self._labels.items())}"
         if told == cursor.labelled:
             return {}

@@ -12,7 +12,7 @@ from necroscope.model.units import NS_PER_S
 
 # An older measurement is replaced by one that is less exact.
 _KEPT_NS: Final = 600 * NS_PER_S
-# A clock that is being set right may run so much faster or slower (adjtimex(2)).
+# A clock that is being set right may run this much faster or slower (adjtimex(2)).
 _DRIFT: Final = 500e-6
 
 

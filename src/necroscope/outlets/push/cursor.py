@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from necroscope.errors import CorruptData
 
-# Kernel log lines that were pushed: a recorder that starts anew reads the log's whole buffer again.
+# Kernel log lines that were pushed: a recorder that restarts reads the log's whole buffer again.
 _MOST_SEQUENCES: Final = 5000
 _MOST_LOSSES: Final = 50
 _NUMBERS_OF_A_SECOND: Final = 1_000_000
@@ -103,7 +103,7 @@ class Cursor:
         return set(self.log_sequences) if boot_id == self.boot_id else set()
 
     def note_loss(self, loss: Loss) -> None:
-        """Losses of one kind become one: what was lost is told, not how often."""
+        """Losses of one kind become one: what was lost is reported, not how often."""
         for number, known in enumerate(self.losses):
             if (known.cause, known.table) == (loss.cause, loss.table) or number >= _MOST_LOSSES:
                 known.from_ns, known.to_ns = (

@@ -12,7 +12,7 @@ from necroscope.store.query import Store
 
 # What the recorder understands as a window to keep, see `recorder.requested_windows`.
 CAUSE: Final = "job-died-elsewhere"
-# A segment writes its members anew, at the latest after so long.
+# A segment writes its members again, at the latest after this long.
 _MEMBERS_NS: Final = 900 * NS_PER_S
 # Members of one job die one after the other: that is one death.
 _SAME_NS: Final = 60 * NS_PER_S

@@ -69,7 +69,7 @@ class Delivery:
         return max(0.0, self._backoff.not_before_ns / NS_PER_S - self._clock())
 
     def send(self, most: int) -> bool:
-        """At most so many; False if there is a reason to pause."""
+        """At most this many; False if there is a reason to pause."""
         for _ in range(min(most, self.waiting)):
             if self.pause_s:
                 return False

@@ -19,7 +19,7 @@ FACT_COLUMNS: Final = ("time", "kind", "name", "value")
 _LABEL: Final = "label"
 # Told hourly, or when a hash is done: that a segment lacks one says nothing.
 _SLOW: Final = frozenset({"package", "executable", _LABEL})
-# A segment of a recorder that has just begun may end before all facts are told.
+# A segment of a recorder that has just begun may end before all facts are reported.
 _WHOLE_NS: Final = 120 * NS_PER_S
 
 Row = dict[str, Any]

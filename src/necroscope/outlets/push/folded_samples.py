@@ -11,7 +11,7 @@ import pyarrow as pa
 from necroscope.stacks.samples import codes, numbers
 from necroscope.stacks.tree import Numbers
 
-# Of so many different ones the lightest are none of the heaviest.
+# Of this many different ones the lightest are none of the heaviest.
 _MOST_KEYS: Final = 50_000
 _NAME_BITS: Final = 20
 

@@ -38,7 +38,7 @@ GAUGES: Final = {
         PushedGauge(DEAD_CGROUPS),
         PushedGauge("live_cgroups"),
         *(PushedGauge(name, 0.1, 3600) for name in _MEMORY),
-        # Load comes and goes: only what lasts is told.
+        # Load comes and goes: only what lasts is reported.
         PushedGauge("busy_cores", 0.5, 3600),
     )
 }

@@ -8,7 +8,7 @@ from typing import Final
 from necroscope.segment.recording import segment_bytes
 from necroscope.store.catalog import Segment
 
-# A recorder writes every few seconds; one that has not for so long has ended, or hangs.
+# A recorder writes every few seconds; one that has not for this long has ended, or hangs.
 STILL_S: Final = 30.0
 
 

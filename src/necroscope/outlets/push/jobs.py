@@ -33,7 +33,7 @@ _LARGEST_BYTES: Final = 16 << 20
 
 def unit_ends(reader: SegmentReader) -> Iterator[dict[str, Any]]:
     """Services that ended while the segment was recorded, each once; those that were ended before
-    were told before.
+    were reported before.
     """
     since_ns = reader.span[0] - _BEFORE_NS
     told = set()

@@ -46,7 +46,7 @@ _LOOK_S: Final = 1.0
 _VERDICTS_S: Final = 5.0
 # How far the ledger may be behind the recording: evidence waits for it.
 _LEDGER_BEHIND_NS: Final = 90 * NS_PER_S
-# So many are made, or sent, before the other is looked at again.
+# This many are made, or sent, before the other is looked at again.
 _AT_ONCE: Final = 20
 # Without --follow: how long a collector may be away.
 _PATIENCE_S: Final = 60.0
@@ -138,7 +138,7 @@ class Pusher:
         return self._send_all()
 
     def make(self, *, is_ended: bool, most: int, is_urgent: bool = False) -> int:
-        """Batches of all that is new, at most so many; returns how many."""
+        """Batches of all that is new, at most this many; returns how many."""
         count = 0
         for _ in range(most):
             closed_through = self._state.cursor.closed_through

@@ -1,5 +1,5 @@
 """What the limits of each cgroup did: throttled by cpu.max, held back by memory.high and max,
-killed for want of memory.
+killed for lack of memory.
 
 Only files that cost nothing are read: memory.events, memory.failcnt and memory.oom_control are
 plain counters. memory.stat and memory.numa_stat are never read, because they walk the dead too and
@@ -71,8 +71,8 @@ def figures_v2(directory: bytes) -> Figures:
 def rises(now: Figures, before: Figures) -> Figures | None:
     """What was counted since; None if nothing was.
 
-    A figure that fell is a cgroup made anew under its old name, as every restart of a service does:
-    all of it is new.
+    A figure that fell is a cgroup re-created under its old name, as every restart of a service
+    does: all of it is new.
     """
     changes = tuple(_rise(new, old) for new, old in zip(now, before, strict=True))
     return (changes[0], changes[1], changes[2], changes[3], changes[4]) if any(changes) else None

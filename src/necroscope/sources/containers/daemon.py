@@ -2,7 +2,7 @@
 
 A look is the list, the events since the last look, and an inspection of what these two say has
 changed. One that fails tells nothing, and the next one asks for the same again. A container that
-cannot be inspected is told by its name, and the others go on.
+cannot be inspected is listed by its name, and the others go on.
 """
 
 import os
@@ -22,7 +22,7 @@ from necroscope.sources.http_get import http_get
 TIMEOUT_S: Final = 5.0
 CONTAINER_LIMIT: Final = 1_000
 _INSPECT_LIMIT: Final = 200
-# Each may cost the whole time limit: after so many the rest waits for the next look.
+# Each may cost the whole time limit: after this many the rest waits for the next look.
 _STUCK_LIMIT: Final = 3
 # After a long silence no more is asked for: an answer must fit into its limits of time and size.
 _EVENTS_BACK_NS: Final = 300 * NS_PER_S

@@ -33,7 +33,7 @@ class FactsCollector(Child):
         self, arguments: Sequence[str], known: dict[str, str], start: Start = start_process
     ) -> None:
         super().__init__(arguments, stdin=True, stdout=True, start=start)
-        # More than the pipe holds is not worth waiting for: then all is hashed anew.
+        # More than the pipe holds is not worth waiting for: then all is hashed again.
         with suppress(OSError):
             os.write(self.stdin, json.dumps(known).encode())
         self.close_input()

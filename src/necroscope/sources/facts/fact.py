@@ -29,7 +29,7 @@ def fact(kind: str, name: str, value: str | bytes | int) -> Fact:
 
 
 def read_pieces(path: Path, limit_bytes: int) -> Iterator[bytes]:
-    """A regular file (those of /proc and /sys are), at most so much of it. It may hang: we are in
+    """A regular file (those of /proc and /sys are), at most this much of it. It may hang: we are in
     the child for that.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

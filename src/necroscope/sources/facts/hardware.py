@@ -66,7 +66,7 @@ def _memory(root: Path) -> Iterator[Fact]:
         "swap",
         "none" if not swaps else " ".join(sorted(line.split()[0].decode() for line in swaps)),
     )
-    # To the minute: the kernel works it out anew from two clocks each time.
+    # To the minute: the kernel works it out again from two clocks each time.
     booted = re.search(rb"^btime (\d+)", read_bytes(root / "proc/stat") or b"", re.MULTILINE)
     if booted is not None:
         minute_s = (int(booted[1]) + _MINUTE_S // 2) // _MINUTE_S * _MINUTE_S

@@ -20,7 +20,7 @@ from necroscope.sources.background import Background
 from necroscope.sources.facts.collector import EXECUTABLES, FactsCollector, command
 
 FACT_LIMIT: Final = 30_000
-# A stage that says nothing for so long hangs; hashing, which sleeps most of the time, is given
+# A stage that says nothing for this long hangs; hashing, which sleeps most of the time, is given
 # longer.
 HANG_NS: Final = 60 * NS_PER_S
 _HASH_HANG_NS: Final = 900 * NS_PER_S

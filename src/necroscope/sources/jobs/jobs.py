@@ -34,7 +34,7 @@ MEMBER_LIMIT: Final = 256
 PROGRESS_LIMIT: Final = 64
 # Each costs about 100 us, most of it in the lookup process.
 ASKED_AT_ONCE: Final = 64
-# A row waits so long for the words of a member that has ended.
+# A row waits this long for the words of a member that has ended.
 _WORDS_NS: Final = 5 * NS_PER_S
 _GROUPS: Final = frozenset({"torch", "slurm", "mpi"})
 _BY_SIGNAL: Final = 0x7F

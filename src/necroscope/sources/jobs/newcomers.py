@@ -17,7 +17,7 @@ from necroscope.sources.kept_file import read_once
 
 # Files of /proc that are read at a look: some ten microseconds each.
 READ_AT_ONCE: Final = 500
-# Of those that were looked at too early, so many are looked at again each time.
+# Of those that were looked at too early, this many are looked at again each time.
 AGAIN_AT_ONCE: Final = 16
 _MOST_POSTPONED: Final = 256
 _MOST_POSTPONED_OF_USER: Final = 64
@@ -68,7 +68,7 @@ class Newcomers:
             self._read(pid)
 
     def take(self, most: int, boot_ns: int) -> list[Newcomer]:
-        """At most so many of those that have settled: users in turns, of each the oldest first,
+        """At most this many of those that have settled: users in turns, of each the oldest first,
         which have most of their life behind them. Then some of those that were postponed.
         """
         settled = [one for one in self.waiting.values() if boot_ns - one.started_ns >= _SETTLED_NS]

@@ -13,7 +13,7 @@ from necroscope.model.units import NS_PER_S
 
 # A rank that waits in a collective runs some threads for a moment now and then.
 IDLE_RATIO: Final = 0.05
-# So much of a core on average, in the minute before, makes a job that worked.
+# This much of a core on average, in the minute before, makes a job that worked.
 WORKED_RATIO: Final = 0.3
 _WORKED_NS: Final = 10 * NS_PER_S
 STALLED_NS: Final = 10 * NS_PER_S
@@ -55,7 +55,7 @@ class Stall:
 
 @dataclass(slots=True)
 class StallWatch:
-    """Edge-triggered: a job that goes on and stalls again is told again."""
+    """Edge-triggered: a job that goes on and stalls again is reported again."""
 
     _work: dict[str, dict[int, _Work]] = field(default_factory=dict)
     _stalled: set[str] = field(default_factory=set)

@@ -59,7 +59,7 @@ def _dumps(root: Path) -> Iterator[Dump]:
 
 
 def _files(directory: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """At most so many, those that were last by name: the names hold times or numbers."""
+    """At most this many, those that were last by name: the names hold times or numbers."""
     with contextlib.suppress(OSError):
         return sorted(path for one in patterns for path in directory.glob(one))[-_MOST_FILES:]
     return []

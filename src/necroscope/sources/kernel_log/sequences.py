@@ -18,7 +18,7 @@ from necroscope.sources.kernel_log.patterns import Found, PatternSet
 from necroscope.sources.kernel_log.sequence import Sequence
 
 OPEN_LIMIT: Final = 64
-# A device that complains for ever still gives an event a minute.
+# A device that complains forever still gives an event per minute.
 AGE_LIMIT_NS: Final = 60 * NS_PER_S
 
 Outcome = tuple[list[Event], list[Alarm]]
@@ -89,7 +89,7 @@ class Sequencer:
         return [self._close(seq) for seq in over]
 
     def finish(self) -> list[Event]:
-        """All stories, as far as they have been told."""
+        """All stories, as far as they have been reported."""
         return [self._close(seq) for seq in self._sequences()]
 
     def _sequences(self) -> list[Sequence]:

@@ -79,7 +79,7 @@ class KernelLog(Source):
         if self._reader is None:
             self._reader = open_log(self._root, self._to_time_ns)
             self._opened_ns, self._caught_up = now.monotonic_ns, False
-            # One whose history comes when it comes: what is history is told by its time.
+            # One whose history comes when it comes: its time says what is history.
             self._history_to_ns = now.time_ns - _SKEW_NS if self._reader.settles_ns else 0
         events: list[Event] = []
         log: Rows = []
@@ -107,7 +107,7 @@ class KernelLog(Source):
         return reading
 
     def finish(self, now: Moment) -> Reading:
-        """The last read: stories still under way become events as far as they are told."""
+        """The last read: stories still under way become events as far as they are reported."""
         try:
             reading = self.read(now)
         except SourceUnavailable as error:

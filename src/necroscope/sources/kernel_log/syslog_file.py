@@ -94,7 +94,7 @@ def _stamp_ns(stamp: str, now_ns: int) -> int:
 
 
 class SyslogReader:
-    """Follows one file by inode and size: renamed and made anew, or cut in place."""
+    """Follows one file by inode and size: renamed and re-created, or cut in place."""
 
     settles_ns = 0
 

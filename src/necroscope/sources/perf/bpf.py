@@ -198,7 +198,7 @@ class IteratorProgram:
             raise
 
     def read(self, limit_bytes: int) -> bytes:
-        """At most about so much: the walk ends where it is cut."""
+        """At most about this much: the walk ends where it is cut."""
         descriptor = _bpf(_ITER_CREATE, struct.pack("<II", self._link, 0))
         pieces: list[bytes] = []
         try:

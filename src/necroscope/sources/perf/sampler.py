@@ -262,8 +262,8 @@ class Sampler(Source):
             reading.rows.setdefault("cgroup_ledger", []).append(row)
 
     def _note_bounds(self, turn: Turn, now: Moment, since_ns: int, reading: Reading) -> None:
-        """What a limit cost: rows at once, frames of a cgroup once a minute, because that may go on
-        for days.
+        """What a limit cost: rows at once, frames of a cgroup once per minute, because that may go
+        on for days.
         """
         refused, self._refused = self._refused, int(self.profile.core.view.refused)
         if refused != self._refused:

@@ -63,7 +63,7 @@ class MountList:
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             self._poll.register(self._descriptor, _POLLED)
-        # What changes while it is counted is told by the next poll.
+        # The next poll reports what changes while it is counted.
         self._poll.poll(0)
         return count_lines(self._path)
 

@@ -1,4 +1,4 @@
-"""Differences of the kernel's counters: those of 32 bits wrap within weeks, and all start anew when
+"""Differences of the kernel's counters: those of 32 bits wrap within weeks, and all restart when
 a device or CPU does.
 """
 

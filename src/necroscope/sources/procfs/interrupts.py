@@ -138,7 +138,7 @@ class Interrupt:
     def rises(
         self, line: Line, cpus: tuple[int, ...], elapsed_ns: int
     ) -> Iterator[tuple[int, int]]:
-        """CPU and count, where interrupts came; nothing if they were counted anew."""
+        """CPU and count, where interrupts came; nothing if they were reset."""
         before = self.line.counts
         if cpus != self.cpus:
             at = dict(zip(self.cpus, before, strict=True))

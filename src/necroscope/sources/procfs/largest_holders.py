@@ -17,7 +17,7 @@ from typing import Final
 from necroscope.model.names import clean
 from necroscope.sources.kept_file import read_once
 
-# Of each kind the largest are told, if they hold this many.
+# Of each kind the largest are reported, if they hold this many.
 TOLD: Final = 3
 LEAST: Final = {"open-files": 500, "threads": 200, "mappings": 2_000}
 # At a look: some ten microseconds for each process.

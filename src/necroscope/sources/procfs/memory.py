@@ -45,7 +45,7 @@ class _NamedFile:
 
     def rises(self) -> Values | None:
         """By how much they rose since the last read; None if there is nothing to compare with, or a
-        counter fell: then they were counted anew.
+        counter fell: then they were reset.
         """
         if self._numbers.take():
             self._before, numbers = None, self._numbers.rises
@@ -115,7 +115,7 @@ class Memory(Source):
 
 
 def _rises(now: Values, before: Values) -> Values | None:
-    """None if a counter fell: then they were counted anew and there is nothing to compare with."""
+    """None if a counter fell: then they were reset and there is nothing to compare with."""
     if None not in now and None not in before:
         rises = list(map(sub, now, before))
         return None if min(rises) < 0 else rises

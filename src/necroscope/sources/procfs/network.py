@@ -138,7 +138,7 @@ class NetworkCounters(Source):
 
 
 def _rise(new: int | None, old: int | None) -> int | None:
-    """None where it was counted anew."""
+    """None where it was reset."""
     return None if new is None or old is None or new < old else new - old
 
 

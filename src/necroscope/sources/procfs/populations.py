@@ -24,7 +24,7 @@ _MOVED_PART: Final = 0.03
 # /proc/slabinfo costs the kernel 4 ms. Processes that come and go move hundreds of objects in it
 # all day, what will hold a core thousands.
 _MOVED_SLAB: Final = 5_000
-# Above this a number is told again when it has changed by a hundredth: threads come and go.
+# Above this a number is reported again when it has changed by a hundredth: threads come and go.
 _EXACT: Final = 1_000
 _TOLD_PART: Final = 0.01
 _SLAB_LINE_BYTES: Final = 256

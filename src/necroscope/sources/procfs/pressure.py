@@ -1,4 +1,4 @@
-"""Time that work stalled for want of a resource: /proc/pressure (kernel/sched/psi.c), whose
+"""Time that work stalled for lack of a resource: /proc/pressure (kernel/sched/psi.c), whose
 `total=` counts microseconds.
 
 `irq` exists since 6.1 where interrupt time is accounted, and has no `some` line. `cpu` has a `full`

@@ -60,8 +60,8 @@ def merged_names(root: Path) -> dict[str, str]:
 def kinds(
     objects: Mapping[str, int], merged: Mapping[str, str], told: Collection[str]
 ) -> dict[str, int]:
-    """Populations by kind: of very many caches the largest, and those that were told before, which
-    would else seem to stay as they were.
+    """Populations by kind: of very many caches the largest, and those that were reported before,
+    which would else seem to stay as they were.
     """
     named = {SLAB + merged.get(name, name): count for name, count in objects.items()}
     largest = sorted(named, key=lambda kind: -named[kind])[:MOST_CACHES]

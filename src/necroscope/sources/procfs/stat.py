@@ -21,7 +21,7 @@ _MODES: Final = 10
 # The line behind the cores'.
 _END: Final = b"intr"
 # idle, iowait and steal may go backwards in the kernel (get_iowait_time_us, live migration), and
-# guest is read apart from user: such a fall counts as 0. Counters started anew when the other modes
+# guest is read apart from user: such a fall counts as 0. Counters restarted when the other modes
 # together fell.
 _MAY_FALL: Final = (3, 4, 7)
 Ticks = tuple[int, ...]

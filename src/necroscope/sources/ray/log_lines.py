@@ -56,7 +56,7 @@ PATTERNS: Final = (
         "ray_node_dead",
         rb"(?P<node>this) node(?: manager)? has (?:mistakenly )?been marked (?:as )?dead",
     ),
-    # A start anew is wanted only after a death that nobody asked for.
+    # A restart is wanted only after a death that nobody asked for.
     _pattern(
         "ray_actor_died",
         rb"Actor is failed on worker (?P<worker><ID>) at node (?P<node><ID>), need_reschedule ="

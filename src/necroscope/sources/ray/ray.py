@@ -1,7 +1,7 @@
 """Ray as a source of events: node, actor and job deaths, lost objects, fetch time-outs, failed
 health checks, hangs.
 
-Files and dashboard are read in a thread every 5 s. The same death is told by several files: the
+Files and dashboard are read in a thread every 5 s. The same death is reported by several files: the
 first to tell it counts.
 """
 

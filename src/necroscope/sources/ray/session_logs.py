@@ -91,7 +91,7 @@ FILE_LIMIT: Final = 96
 PLACE_LIMIT: Final = 8
 PLACES_OF_USER: Final = 4
 _NAMES_LIMIT: Final = 20_000
-# A search over this takes a tenth of a second: on top of a piece of each file, so much is read of
+# A search over this takes a tenth of a second: on top of a piece of each file, this much is read of
 # those that have more.
 _ROUND_BYTES: Final = 8 << 20
 _LOGS: Final = b"session_latest/logs"

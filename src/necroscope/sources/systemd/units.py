@@ -3,7 +3,7 @@ every 10 s.
 
 Why a D-Bus client of our own, in a thread: the recorder may import nothing but the standard
 library, a child with a library would cost 20 MB for the life of the recorder, and the few calls
-need little (`wire.py`, `bus.py`). Why no signals: a restart between two looks is told by the
+need little (`wire.py`, `bus.py`). Why no signals: a restart between two looks shows in the
 restart counter and by the unit's invocation id, and its very moment by `cgroup_ledger`.
 
 A round is one list of units, then one mark of each that may have been started meanwhile, then the
@@ -98,7 +98,7 @@ def _fields(state: UnitState) -> Fields:
 
 
 UNIT_LIMIT: Final = 2_000
-# A unit that does not change is asked about again after so many rounds, because its file may have
+# A unit that does not change is asked about again after this many rounds, because its file may have
 # been enabled or replaced.
 _REFRESH_ROUNDS: Final = 60
 _UNLOADED: Final = "unloaded"

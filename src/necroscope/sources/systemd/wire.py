@@ -137,7 +137,7 @@ def _padded(data: bytes, alignment: int) -> bytes:
 
 
 def message_bytes(data: bytes | bytearray) -> int | None:
-    """How long the message is that begins here; None if that cannot be told yet."""
+    """How long the message is that begins here; None if that is not known yet."""
     if len(data) < 16:
         return None
     order = _order(data[0])

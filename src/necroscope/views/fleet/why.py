@@ -63,8 +63,8 @@ def _leaders(answer: Json, width: int) -> Iterator[str]:
 
 
 def _worth_showing(leaders: list[Json]) -> list[Json]:
-    """Without what says the same again: of the first's own subject, and of a place that was told
-    already.
+    """Without what says the same again: of the first's own subject, and of a place that was
+    reported already.
     """
     told: list[Json] = []
     places: set[str] = set()

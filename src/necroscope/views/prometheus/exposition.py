@@ -136,7 +136,7 @@ class Gauge(Metric):
                 self._values[key] = value
 
     def clear(self) -> None:
-        """Before all label sets are set anew: those that are gone have no line."""
+        """Before all label sets are set again: those that are gone have no line."""
         with self._lock:
             self._values.clear()
 

@@ -81,7 +81,7 @@ class Happened:
 
 
 def _key(row: dict[str, Any]) -> tuple[Hashable, ...]:
-    """A line that a recorder started anew reads again has the same number in the log, and nearly
+    """A line that a restarted recorder reads again has the same number in the log, and nearly
     the same time.
     """
     place = ("time", row["time"]) if row["sequence"] is None else ("line", row["sequence"])

@@ -155,7 +155,7 @@ class ScreenThread:
 
 @dataclass(frozen=True, slots=True)
 class CoreDetail:
-    """The recent past of one core; histories hold one value a second, the newest last."""
+    """The recent past of one core; histories hold one value per second, the newest last."""
 
     cpu: int
     mode_history: dict[str, tuple[float | None, ...]]

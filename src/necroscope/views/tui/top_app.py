@@ -1,4 +1,4 @@
-"""The live terminal view as an application: draws once a second, and at once on a key."""
+"""The live terminal view as an application: draws once per second, and at once on a key."""
 
 import time
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Looks for incidents in a stretch of a recording: here, or one stretch after the other in a
 process of its own.
 
-A stretch that cannot be looked at is told, and the others go on: a cause may trip over odd data,
-and a process that needs too much memory is killed.
+A stretch that cannot be looked at is reported, and the others go on: a cause may trip over odd
+data, and a process that needs too much memory is killed.
 """
 
 import os
@@ -39,13 +39,13 @@ def search(diagnose: Diagnose, directory: Path, at_ns: int | None, span: Span | 
         answer = diagnose(directory, at_ns, span)
     except NecroscopeError as error:
         return Found([], [], error.facts)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and the rest of the page goes on
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and the rest of the page goes on
         return Found([], [], f"{type(error).__name__}: {error}")
     return Found(answer.pop("incidents"), answer.pop("notes", []), rest=answer)
 
 
 class IncidentSearch:
-    """Questions wait in line; the process that answers them is started with the first, and anew
+    """Questions wait in line; the process that answers them is started with the first, and again
     when it died.
     """
 

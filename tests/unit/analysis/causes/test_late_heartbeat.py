@@ -16,7 +16,7 @@ IDLE = """
 
 
 def late(node: DrawnNode, second: float, late_s: float, **rest: Any) -> DrawnNode:
-    """A beat that was due at `second` and came so much later."""
+    """A beat that was due at `second` and came this much later."""
     given = {"is_open": False, "pid": 71, "tid": 71, "comm": "raylet", "period_ns": NS // 4} | rest
     return node.add("late_beats", second + late_s, late_ns=round(late_s * NS), **given)
 

@@ -1,4 +1,4 @@
-"""What no mechanism explains is told as far as it is known."""
+"""What no mechanism explains is reported as far as it is known."""
 
 from tests.drawn_node import drawn_node
 

@@ -35,7 +35,7 @@ class Node:
         )
 
     def cores(self, cpu: int, seconds: int, **shares: float) -> None:
-        """So many seconds of a core, and no others."""
+        """This many seconds of a core, and no others."""
         self._rows["cores"] = [row for row in self._rows["cores"] if row[1] != cpu]
         for _ in range(seconds):
             self.core(cpu, **shares)

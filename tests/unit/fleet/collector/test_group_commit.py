@@ -1,4 +1,4 @@
-"""Nobody is told that a batch is stored before it is, and one file serves many."""
+"""No node hears that a batch is stored before it is, and one file serves many."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Turns of a job are told by what its scheduler reaped, not by how busy the core was."""
+"""Turns of a job are found by what its scheduler reaped, not by how busy the core was."""
 
 from necroscope.lab.incidents.periodic_job import _ends_of_jobs
 from necroscope.lab.measured import Measured

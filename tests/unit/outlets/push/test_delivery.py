@@ -16,7 +16,7 @@ TAKEN = PushAnswer(PushOutcome.TAKEN)
 
 
 class FakeSender:
-    """Answers as it is told, then takes everything."""
+    """Answers as it is told to, then takes everything."""
 
     def __init__(self) -> None:
         self.answers: list[PushAnswer] = []

@@ -69,7 +69,7 @@ def names(probed: Probed) -> list[str]:
 
 
 def timed(durations_ns: dict[str, int]) -> Callable[..., TimedRead]:
-    """As if a read took so long in the cgroup of that name."""
+    """As if a read took this long in the cgroup of that name."""
     return lambda path, core, is_root: TimedRead(
         os.fsdecode(path), durations_ns[Path(os.fsdecode(path)).parent.name], is_root
     )

@@ -7,7 +7,7 @@ WORKS = "9" * 20
 
 
 def stalls(*members: str) -> list[tuple[int, Stall]]:
-    """Each member is a text of tenths of a core, one per second; with the second it was told."""
+    """Each member is a text of tenths of a core, one per second; with the second it was reported."""
     watch, found = StallWatch(), []
     for second in range(1, max(map(len, members)) + 1):
         for pid, text in enumerate(members):

@@ -1,4 +1,4 @@
-"""The user's pattern file: what is read, and what a mistake is told as."""
+"""The user's pattern file: what is read, and what a mistake is reported as."""
 
 from pathlib import Path
 

@@ -205,13 +205,13 @@ def kinds(data: bytes) -> Counter[int]:
 def test_who_maps_in_a_loop_costs_its_core_no_sample() -> None:
     cpu = online()[0]
     rings = Rings(997)
-    rings.follow([cpu], 8192)  # of so many cores each has the least of rings
+    rings.follow([cpu], 8192)  # of this many cores each has the least of rings
     hostile = subprocess.Popen([sys.executable, "-c", MAPS, str(cpu)])
     tasks: Counter[int] = Counter()
     samples: Counter[int] = Counter()
     deadline = time.monotonic() + 20
     try:
-        # A lost record is told with the next one that finds room, so the ring is emptied each time.
+        # A lost record is reported with the next one that finds room, so the ring is emptied each time.
         while not tasks[records.LOST] and time.monotonic() < deadline:
             time.sleep(0.1)
             samples += kinds(rings._rings[cpu].drain())

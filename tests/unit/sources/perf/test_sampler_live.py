@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.root, pytest.mark.kernel]
 HZ = 97
 BUSY_S = 0.6
 MEMORY_CGROUPS = [Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")]
-# Busy for so much CPU time, whatever else runs on this machine, under a name of its own.
+# Busy for this much CPU time, whatever else runs on this machine, under a name of its own.
 BUSY = """
 import ctypes, sys, time
 ctypes.CDLL(None).prctl(15, b"necro-busy", 0, 0, 0)
