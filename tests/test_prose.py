@@ -5,7 +5,9 @@ Reading ease is Flesch's, by textstat: 60 to 70 is plain English, above 70 is ea
 """
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +67,18 @@ def spoken(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+def remarks(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of each docstring and comment of a module: what its next author reads."""
+    source = path.read_text("utf-8")
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, documented) and (text := ast.get_docstring(node)):
+            yield node.body[0].lineno, " ".join(text.split())
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
 def habits(text: str) -> list[str]:
     return [
         f"{found[0]!r}: {instead}"
@@ -92,6 +106,15 @@ def test_texts_of_the_program_have_none_of_the_habits() -> None:
         for path in sorted((ROOT / "src").rglob("*.py"))
         for line, text in spoken(path)
         if " " in text
+        for habit in habits(text)
+    ] == []
+
+
+def test_docstrings_and_comments_have_none_of_the_habits() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {habit}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for line, text in remarks(path)
         for habit in habits(text)
     ] == []
 

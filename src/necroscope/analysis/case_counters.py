@@ -1,4 +1,4 @@
-"""How much: what the counters of an incident's time and core say, beside those of its quiet
+"""How much: what the counters of an incident's time and core say, compared with those of its quiet
 time.
 """
 

@@ -140,7 +140,7 @@ def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
 
 def _is_part(weak: Episode, strong: Episode, reach: Bridges) -> bool:
     """User code on another core only happens to be at the same time; and a core full of softirqs
-    beside one in system mode may be the one that receives what the other sends.
+    next to one in system mode may be the one that receives what the other sends.
     """
     is_elsewhere = weak.cpu is not None and weak.cpu != strong.cpu
     is_of_its_own = weak.kind in (EpisodeKind.BURST, EpisodeKind.USER_BUSY)

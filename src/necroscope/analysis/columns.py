@@ -115,7 +115,7 @@ def _array(rows: pa.Table, name: str) -> NDArray[Any]:
     if pa.types.is_integer(column.type):
         if name in ("time", "cpu"):
             return np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64)
-        # Moments in ns are too large for a float and lose some hundred ns, which is no reason to
+        # Moments in ns are too large for a float and lose some hundred ns, which is not a reason to
         # fail.
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     if pa.types.is_dictionary(column.type):

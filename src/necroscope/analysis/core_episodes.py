@@ -1,4 +1,4 @@
-"""Episodes in how cores spend their time: held in a kernel mode, held by user code beside idle
+"""Episodes in how cores spend their time: held in a kernel mode, held by user code next to idle
 cores, time in no mode.
 
 Shares are of elapsed time. What is much is judged by the machine's own usual: the median of the

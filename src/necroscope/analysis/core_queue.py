@@ -1,4 +1,4 @@
-"""Who waited for a core, and whose tasks had it meanwhile: the table `waits` beside the samples of
+"""Who waited for a core, and whose tasks had it meanwhile: the table `waits` and the samples of
 that core.
 """
 

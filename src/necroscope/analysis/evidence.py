@@ -9,7 +9,7 @@ from necroscope.model.span import Span
 
 
 def what_held_the_core(case: Case) -> list[Evidence]:
-    """The mode of the core beside its usual one."""
+    """The mode of the core compared with its usual one."""
     return [
         case.evidence(episode.text, episode.table, episode.cpu, episode.span)
         for episode in case.episodes

@@ -172,7 +172,7 @@ def happenings(events: ColumnArrays) -> list[Happening]:
 
     A line that looks like the kernel's is its own, or root wrote it to /dev/kmsg (it has a sequence
     number then, and what daemons forward there makes no events); in a syslog file it may be
-    anybody's. An event without a pattern is no line: the recorder's, a daemon's, Ray's.
+    anybody's. An event without a pattern is not a line: the recorder's, a daemon's, Ray's.
 
     A recorder that is started again reads the log again from its beginning: what two tell of one
     line is one happening.
@@ -260,7 +260,7 @@ def _whole(value: float) -> int | None:
 
 
 def _fields(text: str | None) -> dict[str, Any]:
-    """What a pattern caught; a damaged text is no reason to lose the event."""
+    """What a pattern caught; a damaged text is not a reason to lose the event."""
     try:
         found = json.loads(text) if text else {}
     except ValueError:

@@ -14,8 +14,8 @@ from necroscope.analysis.quality import shortcomings
 from necroscope.analysis.report import UNKNOWN, EpisodeSeen, EventSeen, Incident
 from necroscope.analysis.verdict import NAMED, Contender, decide, weigh
 
-# A core held for a moment is no incident unless something suffered; where it was not even full it
-# must last longer.
+# A core held for a moment is not an incident unless something suffered; where it was not even full
+# it must last longer.
 _HELD_S: Final = 4.0
 _NAMED_HELD_S: Final = 0.9
 _NAMED_ELEVATED_S: Final = 2.0
@@ -29,7 +29,7 @@ def weigh_all(case: Case) -> list[Contender]:
 
 
 def incident_of(case: Case, contenders: Sequence[Contender]) -> Incident | None:
-    """None if it is no incident: too short to matter, or weak and without a cause."""
+    """None if it is not an incident: too short to matter, or weak and without a cause."""
     unknown = next(cause for cause in all_causes() if cause.slug == UNKNOWN)
     verdict, alternatives = decide(case, contenders, unknown, shortcomings(case))
     named = (

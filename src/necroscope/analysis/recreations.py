@@ -60,7 +60,7 @@ class RecreationLoop:
 
     @property
     def is_failing(self) -> bool:
-        """A job that runs each minute and ends well is no crash loop."""
+        """A job that runs each minute and ends well is not a crash loop."""
         return self.failed > self.ended / 2
 
     def describe(self) -> str:

@@ -1,5 +1,5 @@
 """How cores spent their time, estimated from samples alone: for a capture of another tool, which
-has no /proc/stat beside it.
+has no /proc/stat with it.
 """
 
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What tasks are called: one whose name nobody saw is sampled as `:PID`, which is no name to act
+"""What tasks are called: one whose name nobody saw is sampled as `:PID`, which is not a name to act
 on.
 """
 

@@ -84,8 +84,8 @@ def decide(
 
 def _without_a_cause(case: Case, unknown: Cause, lacks: Sequence[Shortcoming]) -> Contender:
     cluster = case.cluster
-    # What is weak, hurts nothing and has no cause is no incident: what is known of it is not worked
-    # out.
+    # What is weak, hurts nothing and has no cause is not an incident: what is known of it is not
+    # worked out.
     is_incident = cluster.is_strong or cluster.is_question or cluster.has_victim
     found = unknown.assess(case.for_rule(unknown.limits)) if is_incident else None
     nothing = Assessment(0.0, is_confirmed=False, culprit=Culprit())

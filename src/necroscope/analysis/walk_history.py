@@ -1,4 +1,4 @@
-"""How long a kernel section took each time it came, beside how many objects there were: which
+"""How long a kernel section took each time it came, and how many objects there were: which
 population its length grows with.
 
 A *turn* is a stretch of samples in the section on one core, with no hole longer than some beats of
@@ -43,7 +43,7 @@ SURE_IF_NAMED: Final = 0.6
 _AS_SURE: Final = 0.06
 _EXPONENTS: Final = (0.4, 3.5)
 # The longer half of the turns is this much longer than the shorter one: one that was cut short,
-# when there happened to be few objects, is no relation.
+# when there happened to be few objects, is not a relation.
 _LONGER: Final = 1.1
 
 

@@ -11,7 +11,7 @@ from necroscope.analysis.walk_history import SectionTurns, turns_of
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_duration, format_moment
 
-# A date farther off is no date.
+# A date farther off is not worth naming.
 _FAR_S: Final = 3650 * 86_400
 _LATEST: Final = 5
 

@@ -1,4 +1,4 @@
-"""A file that is there whole or not at all: written beside its place and renamed; what is no
+"""A file that is there whole or not at all: written next to its place and renamed; what is not a
 regular file is written straight.
 """
 

@@ -28,7 +28,7 @@ from necroscope.model.units import NS_PER_S, format_bytes
 # Ends of a time that is too long to read: a thousand nodes of 96 cores send 138 million core
 # minutes per day.
 _LENGTHS_NS: Final = (DAY_NS, 6 * 3600 * NS_PER_S, 3600 * NS_PER_S, 600 * NS_PER_S)
-# A collector answers two at a time, beside the intake and what is read ahead of them.
+# A collector answers two at a time, next to the intake and what is read ahead of them.
 _SHARE: Final = 4
 _MOST_BYTES: Final = 2 << 30
 Answer = TypeVar("Answer")
@@ -36,7 +36,7 @@ _SETTINGS: Final = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "preserve_insertion_order": "false",
-    # Nothing is written beside a question: it may run in a read-only place.
+    # A question writes nothing: it may run in a read-only place.
     "temp_directory": "",
 }
 _LONGEST_S: Final = 60.0

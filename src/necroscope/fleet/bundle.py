@@ -107,7 +107,7 @@ def pack(recording: Path) -> bytes:
 def unpack(content: bytes, directory: Path) -> Path:
     """The recording in a bundle, into a new directory. Only files of a recording are written.
 
-    CorruptData if it is no bundle; OSError is the disk's, not the bundle's.
+    CorruptData if it is not a bundle; OSError is the disk's, not the bundle's.
     """
     directory.mkdir(mode=0o700, parents=True)
     left_bytes = MOST_UNPACKED_BYTES

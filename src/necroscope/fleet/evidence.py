@@ -49,7 +49,7 @@ class StoredBundle:
 
     @classmethod
     def of(cls, path: str) -> "StoredBundle | None":
-        """None if it is no path of a bundle."""
+        """None if it is not the path of a bundle."""
         match = _PATH.fullmatch(path)
         if match is None:
             return None

@@ -68,7 +68,7 @@ class Lake:
         return self._asked(self._files.read, _check_path(path))
 
     def delete(self, path: str) -> None:
-        """A file that is gone already is no error: another collector was faster."""
+        """A file that is gone already is not an error: another collector was faster."""
         self._asked(self._files.delete, _check_path(path))
 
     def space_bytes(self) -> tuple[int, int] | None:

@@ -87,7 +87,7 @@ LAKE_TABLES: Final[dict[str, pa.Schema]] = {
 }
 # Who sent a row is decided by its token and its batch, not by the row.
 GIVEN_BY_COLLECTOR: Final = frozenset({"cluster", "node"})
-# Differs when the same batch comes a second time, so it is no part of a row's identity.
+# Differs when the same batch comes a second time, so it is not part of a row's identity.
 _CLOCK: Final = ("clock_offset_ns", "clock_error_ns")
 RECEIPT_COLUMNS: Final = {"pulses": _CLOCK, "job_members": _CLOCK}
 # JSON texts: parsed at the door and rewritten, all in ASCII.

@@ -111,8 +111,8 @@ class Endpoint:
 
     @classmethod
     def parse(cls, url: str, ca_file: Path | None = None) -> "Endpoint":
-        """UsageError if this is no address to send to. It may hold a secret, so no error repeats
-        more than its host.
+        """UsageError if this is not an address to send to. It may hold a secret, so no error
+        repeats more than its host.
         """
         try:
             parts = urlsplit(url)

@@ -51,7 +51,7 @@ class RoundMarks:
         try:
             yield
         except LakeError:
-            # The lake's trouble is no file's fault.
+            # The lake's trouble is not the fault of a file.
             with contextlib.suppress(LakeError):
                 self._lake.delete(self._path)
             raise

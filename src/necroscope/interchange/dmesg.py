@@ -18,9 +18,9 @@ from necroscope.model.units import NS_PER_S, NS_PER_US
 
 # A line that does not say its level has that of most of the kernel's lines.
 UNKNOWN_SEVERITY: Final = 6
-# An import holds all lines at once, each in some 500 bytes beside its text: the kernel keeps ten
-# thousand, and a journal of weeks that has more is of a node that writes the same line again and
-# again.
+# An import holds all lines at once, each in some 500 bytes in addition to its text: the kernel
+# keeps ten thousand, and a journal of weeks that has more is of a node that writes the same line
+# again and again.
 MOST_LINES: Final = 1_000_000
 MOST_CHARACTERS: Final = 256 << 20
 _LEVELS: Final = {
@@ -69,8 +69,8 @@ def read_dmesg(path: Path, year: int | None = None, utc_offset_s: int = 0) -> It
     a name.
 
     `year` is for `journalctl` times, which have none; `utc_offset_s` is how far the machine's clock
-    is ahead of UTC, for forms that do not say. UsageError when the first lines are no kernel log;
-    CorruptData with the byte where it ceases to be text.
+    is ahead of UTC, for forms that do not say. UsageError when the first lines are not a kernel
+    log; CorruptData with the byte where it ceases to be text.
     """
     record: LogText | None = None
     seen = 0

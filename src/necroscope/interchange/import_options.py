@@ -1,4 +1,4 @@
-"""What an import is told beside its files."""
+"""What an import is given in addition to its files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

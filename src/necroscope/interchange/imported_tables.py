@@ -1,4 +1,4 @@
-"""Reports and counters of an import, beside its samples: mpstat, sar and copies of /proc of one
+"""Reports and counters of an import, apart from its samples: mpstat, sar and copies of /proc of one
 machine, as rows by table.
 """
 

@@ -249,8 +249,8 @@ class _Import:
         return UsageError(facts, "ask for a window within it; times without a zone are UTC")
 
     def _read_tables(self) -> None:
-        """Kernel logs and reports of mpstat are small beside samples: they are read first, and held
-        whole, up to a bound.
+        """Kernel logs and reports of mpstat are small compared with samples: they are read first,
+        and held whole, up to a bound.
         """
         self._tables = read_tables(self._inputs, self._options.utc_offset_s, self._window())
         for given in self._inputs:

@@ -46,7 +46,7 @@ def list_rolling(
     """The captures of a directory in the order of their start, those without a date by name;
     UsageError when there are none.
 
-    Of a capture and the text made of it (x.data beside x.data.stacks) one is taken: the text, whose
+    Of a capture and the text made of it (x.data and x.data.stacks) one is taken: the text, whose
     names were found on the machine itself, unless it is empty or `prefers_text` is not set.
     """
     try:

@@ -1,4 +1,4 @@
-"""A recording in the making: a directory beside its place, locked, so that what a killed import
+"""A recording in the making: a directory next to its place, locked, so that what a killed import
 left is known and goes.
 """
 

@@ -19,7 +19,7 @@ _KEYS: Final = ("scenario", "core", "mode", "cause", "culprit", "origin", "impac
 def label_of(
     scenario: Scenario, truth: Truth, incident: Window, seed: int, emulated: list[str]
 ) -> dict[str, Any]:
-    """`also`: names that are as right; `tolerates`: causes that are no false naming; `emulated`:
+    """`also`: names that are as right; `tolerates`: causes that are not false namings; `emulated`:
     what the kernel did not do.
     """
     culprit, origin = truth.culprit, truth.origin

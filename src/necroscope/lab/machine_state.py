@@ -125,7 +125,7 @@ def _mounts() -> Iterator[str]:
 
 
 def _rules() -> Iterator[str]:
-    """Of this network namespace; counters and comments are no rules."""
+    """Of this network namespace; counters and comments are not rules."""
     for program in ("iptables-save", "ip6tables-save"):
         if shutil.which(program):
             done = subprocess.run(

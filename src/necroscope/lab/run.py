@@ -1,4 +1,4 @@
-"""One run: record, provoke, measure, undo, and write down the truth beside the recording."""
+"""One run: record, provoke, measure, undo, and write down the truth next to the recording."""
 
 import contextlib
 import json

@@ -79,7 +79,7 @@ class Scenario(ABC):
     cause: ClassVar[str | None] = None
     # The scenario it is easily confused with.
     twin: ClassVar[str | None] = None
-    # Cause slugs that are no false naming although `cause` is another or None.
+    # Cause slugs that are not false namings although `cause` is another or None.
     tolerates: ClassVar[tuple[str, ...]] = ()
     seconds: ClassVar[int] = 20
     # Programs in PATH, and files that the kernel must have (a path with a slash).

@@ -133,8 +133,8 @@ class MetricsServer(ThreadingHTTPServer):
         click.echo(f"warning: {clean(error.facts, 500)}", err=True)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - as socketserver calls it
-        """A scraper that hangs up is no error of ours; whatever else went wrong is said, and the
-        next scrape is answered.
+        """A scraper that hangs up is not an error of ours; whatever else went wrong is said, and
+        the next scrape is answered.
         """
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):

@@ -182,7 +182,9 @@ class Core:
         self._library.profile_drain(self._handle, rings, len(rings))
 
     def feed(self, content: bytes, cpu: int = -1) -> int:
-        """Queue whole records; how many bytes they were. It ends before what is no plain record."""
+        """Queue whole records; how many bytes they were. It ends before what is not a plain
+        record.
+        """
         taken = int(self._library.profile_feed(self._handle, content, len(content), cpu))
         self._look()
         return taken

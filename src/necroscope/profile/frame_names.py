@@ -1,4 +1,4 @@
-"""Frames of the core as rows of `frames`: names cleaned, demangled, and put beside the module they
+"""Frames of the core as rows of `frames`: names cleaned, demangled, and put next to the module they
 belong to.
 """
 

@@ -1,5 +1,5 @@
-"""The native core as Python sees it: the library beside this file, its structures and its functions
-(core/profile.h).
+"""The native core as Python sees it: the library next to this file, its structures and its
+functions (core/profile.h).
 
 Ours, and in C behind ctypes, because each sample is a few hundred memory accesses and nothing else:
 as Python objects they cost seven times as much, fetched through caches that the load keeps

@@ -183,7 +183,7 @@ class Disk:
             self._notices.append(f"recording directory: {error}")
 
     def _note_failure(self, job: _Work, cause: str) -> None:
-        """Rows that were not written are a pause, which becomes a gap; everything else is reported."""
+        """Rows that were not written are a pause, which becomes a gap; the rest is reported."""
         if isinstance(job, _Rows):
             self._pause_from(job, cause)
         else:

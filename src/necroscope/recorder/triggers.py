@@ -37,8 +37,8 @@ IO_RATIO: Final = 0.6
 IO_HUNG_NS: Final = 10 * NS_PER_S
 # Described, never pinned.
 UNPINNED: Final = frozenset({"user_busy", "io_blocked", "io_hung"})
-# Each has a quiet minute of its own: who computes or waits on a core is no reason to miss that the
-# kernel holds it.
+# Each has a quiet minute of its own: who computes or waits on a core is not a reason to miss that
+# the kernel holds it.
 _QUIET_APART: Final = UNPINNED | {"task_waits", "claim"}
 # Rows of measured delays come every tick unless the probe rests; without them for this long the
 # weaker signs count.

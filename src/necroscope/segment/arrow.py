@@ -32,7 +32,7 @@ _empty_tables: Final[dict[int, tuple[Table, pa.Table]]] = {}
 
 
 def schema_of(table: Table) -> pa.Schema:
-    """Every field may be null: a value that was no value is stored as null rather than as a made-up
+    """Every field may be null: what was not a value is stored as null rather than as a made-up
     zero.
     """
     if id(table) not in _schemas:

@@ -2,8 +2,8 @@
 wraps them without a loop.
 
 Layout: arrow.apache.org/docs/format/Columnar.html, little endian. First comes the validity bitmap,
-empty if nothing is null. Encoding never raises: what does not fit is clamped, what is no value of
-the type becomes null.
+empty if nothing is null. Encoding never raises: what does not fit is clamped, what is not a value
+of the type becomes null.
 """
 
 from array import array

@@ -170,8 +170,8 @@ def segment_name(start_ns: int) -> str:
 
 
 def segment_start_ns(name: str) -> int:
-    """The start that a segment's name tells, to the millisecond; ValueError if it is no segment's
-    name.
+    """The start that a segment's name tells, to the millisecond; ValueError if it is not a
+    segment's name.
     """
     match = _SEGMENT.fullmatch(name)
     if match is None:
@@ -210,7 +210,7 @@ def remove_leftovers(directory: Path) -> list[Path]:
     """Remove what a crash left behind; returns the live segments that nobody sealed. For a recorder
     that holds the lock.
 
-    A `.sealing` beside its `.live` may belong to a sealing child that outlived its recorder:
+    A `.sealing` next to its `.live` may belong to a sealing child that outlived its recorder:
     sealing again clears it, under lock.
     """
     unsealed = []

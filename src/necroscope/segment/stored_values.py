@@ -29,7 +29,7 @@ def take_count(content: Any, name: str, most: int = (1 << 63) - 1) -> int:
 
 
 def take_moment(content: Any, name: str) -> int:
-    """Nanoseconds that fit into 64 bits; rows of before 1970 are no use, but no damage."""
+    """Nanoseconds that fit into 64 bits; rows of before 1970 are useless, but harmless."""
     value = take(content, name, int)
     if not -(1 << 63) <= value < 1 << 63:
         raise CorruptData(f"{name} is not a moment")

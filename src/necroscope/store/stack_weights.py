@@ -24,8 +24,8 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
 
-# Columns beside those of `samples` that rows can be kept apart by: whether the thread is its
-# process's first, and the state.
+# Columns in addition to those of `samples` that rows can be kept apart by: whether the thread is
+# its process's first, and the state.
 IS_LEADER: Final = "is_leader"
 STATE: Final = "state"
 _NEEDED: Final = {IS_LEADER: ("pid", "tid"), STATE: ("pid",)}

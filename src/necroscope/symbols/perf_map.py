@@ -21,7 +21,7 @@ _MOST_OF_PAGE: Final = 1 << _PAGE_BITS
 _MOST_LARGE: Final = 1024
 
 Entry = tuple[int, int, bytes]
-# A tuple with two numbers and a name beside its text, and its place in one list or two.
+# A tuple with two numbers and a name in addition to its text, and its place in one list or two.
 _ENTRY_BYTES: Final = 200
 
 

@@ -72,7 +72,7 @@ def _from_the_nodes_root(path: bytes, own_root: bytes | None) -> bytes:
         parts.pop()
         rest = rest[3:]
         if not parts:
-            return path  # above what is mounted, which then was no node's root
+            return path  # above what is mounted, which then was not a node's root
     return b"/".join(parts) + (b"" if rest == b"/" else rest) or b"/"
 
 

@@ -54,7 +54,7 @@ class Round:
 
 
 class RecentCatalog(Catalog):
-    """The last segments only: what a week holds besides would be listed at every look."""
+    """The last segments only: everything else a week holds would be listed at every look."""
 
     def refresh(self) -> None:
         super().refresh()

@@ -16,7 +16,7 @@ MISSING: Final = "–"
 CUT: Final = "…"
 _LEVELS: Final = "_▁▂▃▄▅▆▇█"
 # Marks, joiners and direction signs take no cell of their own: they would shift, hide or reorder
-# what stands beside them.
+# what stands next to them.
 _CELL_LESS: Final = frozenset({"Mn", "Me", "Cf", "Cc", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 # Bars, sparklines and arrows lie outside: most texts need no look at each of their characters.

@@ -53,7 +53,7 @@ class EvidenceChild:
     """The time machine over one bundle. One question at a time; every wait has a limit."""
 
     def __init__(self, recording_of: RecordingOf, content: bytes) -> None:
-        """CorruptData if it is no evidence; EvidenceLostError if the process ended over it."""
+        """CorruptData if it is not evidence; EvidenceLostError if the process ended over it."""
         self._directory = tempfile.TemporaryDirectory(prefix="necroscope-evidence-")
         Path(self._directory.name, _BUNDLE).write_bytes(content)
         # Arrow's own allocator reserves a gigabyte at once, which counts against the limit.

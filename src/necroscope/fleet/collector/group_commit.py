@@ -21,7 +21,7 @@ from necroscope.model.units import format_bytes
 
 # A group this large goes at once.
 _FULL_BYTES: Final = 8 << 20
-# One group at a time, and bundles beside it.
+# One group at a time, and bundles at the same time.
 _WRITERS: Final = 4
 
 

@@ -56,7 +56,7 @@ def _ask(name: str, grant: Grant, collector: Collector, words: Words) -> Json:
         )
 
 
-# Plain functions: FastAPI runs them in a thread, beside the intake.
+# Plain functions: FastAPI runs them in a thread, next to the intake.
 @router.get("/nodes")
 def nodes(
     grant: Reader,

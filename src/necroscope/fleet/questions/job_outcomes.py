@@ -50,7 +50,9 @@ class EndedJob:
 def read_ended_jobs(
     questions: LakeQuestions, span: Span, nodes: frozenset[NodeKey] | None = None
 ) -> list[EndedJob]:
-    """In order of their end; those that ran on one of these nodes. Those that failed are reported."""
+    """In order of their end; those that ran on one of these nodes. Those that failed are
+    reported.
+    """
     found = [one for one in found_runs(read_runs(questions, span)) if _is_asked(one, nodes)]
     return _ended(questions, found)
 

@@ -17,7 +17,7 @@ SCHEMA: Final = 1
 # Batches come every minute or so.
 _SILENT_NS: Final = 600 * NS_PER_S
 _CLOCK_OFF_NS: Final = NS_PER_S
-# Pulses carry the node's own time. Those of a clock that is off lie beside the time asked about,
+# Pulses carry the node's own time. Those of a clock that is off lie outside the time asked about,
 # and are looked for so far.
 _FURTHEST_OFF_NS: Final = 3 * DAY_NS
 _EVENTS: Final = "SELECT cluster, node, kind, count(*) FROM events GROUP BY ALL ORDER BY ALL"

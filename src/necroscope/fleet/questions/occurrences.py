@@ -81,7 +81,7 @@ def read_occurrences(
 
 
 def read_moments(questions: LakeQuestions, asked: Subject, span: Span) -> dict[NodeKey, list[int]]:
-    """All moments, in order, by node; nothing is no error."""
+    """All moments, in order, by node; nothing is not an error."""
     if asked == JOB_FAILED:
         return read_hit_nodes(questions, span)
     source, views = _source(asked, span)

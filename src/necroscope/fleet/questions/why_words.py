@@ -85,7 +85,7 @@ def rates(table: FourfoldTable) -> str:
 
 
 def standing(leader: Leader, first: Leader) -> str:
-    """What a leader is beside the first."""
+    """What a leader is compared with the first."""
     name, beside = leader.name, first.name
     where, elsewhere = leader.where_it_is, leader.elsewhere
     if leader.relation is Relation.FIRST:

@@ -161,7 +161,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def refuse_overlap(path: Path, trial: Trial) -> None:
-    """Two treatments on one node say nothing of either: UsageError if a trial beside this one has a
+    """Two treatments on one node say nothing of either: UsageError if another trial has a
     node of it and has not ended.
     """
     own = {(node.cluster, node.node) for node in trial.nodes}

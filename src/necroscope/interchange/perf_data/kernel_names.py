@@ -60,7 +60,7 @@ class KernelNames:
         self._loading.start()
 
     def answer(self, block: int) -> None:
-        """UsageError if the file that was given is no kallsyms."""
+        """UsageError if the file that was given is not a copy of kallsyms."""
         self._functions.answer(block)
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ class RecordStream:
         return taken
 
     def _skipped(self, kind: int) -> bool:
-        """Past a record that is no plain one."""
+        """Past a record that is not a plain one."""
         if kind in SPECIAL:
             self._skip_special()
         elif kind == HEADER_FEATURE:

@@ -129,7 +129,7 @@ def _samples(
         keys, place = np.unique(keys, axis=0, return_inverse=True)
         weights = np.bincount(place.ravel(), columns.weight, len(keys)).astype(np.int64)
         time_ns = keys[:, 1]
-    # Ids count from 1: 0 is no location.
+    # Ids count from 1: 0 is not a location.
     paths = {
         stack: packed_field(1, [frame + 1 for frame in reversed(path)])
         for stack, path in columns.paths()

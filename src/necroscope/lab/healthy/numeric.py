@@ -6,7 +6,8 @@ Python: allocation, cache misses, no system calls worth the name.
 Seen in the wild: every training job's data loader and every notebook. User time on all cores is
 what such nodes are bought for.
 
-What must be seen: nothing wrong. A core full of user time is no incident, nor are all of them.
+What must be seen: nothing wrong. A core full of user time is not an incident, nor are all cores
+full of it.
 """
 
 import random

@@ -2,7 +2,7 @@
 
 What it does: a batch system makes a cgroup for each task and removes none. An agent writes to
 cgroup.freeze of their parent every moment, as a runtime does that pauses a pod. The kernel walks
-all descendants, which are alive: these are no zombies.
+all descendants, which are alive: these are not zombies.
 
 Seen in the wild: kubernetes #64137 and Azure/AKS #750 (directories left by systemd), Alibaba ACK
 (182,000 living cgroups, kubelet walks them); kernel/cgroup/freezer.c.

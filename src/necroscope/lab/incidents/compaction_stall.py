@@ -1,7 +1,7 @@
 """A job that asks the kernel to compact all memory, again and again, on a machine whose memory is
 always being reloaded.
 
-What it does: a model server loads each new version beside the old one, frees what it does not need
+What it does: a model server loads each new version next to the old one, frees what it does not need
 of it in small pieces, and drops the old. A provisioner of huge pages wants memory in one piece:
 every few seconds it writes to /proc/sys/vm/compact_memory again and again, until it is content. At
 each write the kernel goes through all of memory and moves the pages in the way to the other end of

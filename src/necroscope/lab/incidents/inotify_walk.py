@@ -5,7 +5,7 @@ for each file of a large tree. An agent reads the fdinfo of its descriptors ever
 and checkpoint tools do. The kernel writes a line for each watch, all in one record: it starts again
 with twice the buffer until they fit.
 
-Seen in the wild: `lsof +fg`, CRIU and Sysdig's collector beside VS Code servers and kubelet's
+Seen in the wild: `lsof +fg`, CRIU and Sysdig's collector next to VS Code servers and kubelet's
 watches of config maps; fs/notify/fdinfo.c.
 
 What must be seen: one core in system mode in `inotify_show_fdinfo` below a read of a file in

@@ -4,7 +4,7 @@ What it does: a program (a key-value store, a mail server) locks ranges of many 
 each record. An agent reads /proc/locks every moment, as `lslocks` does. The kernel walks the locks
 of all cores and writes a line for each.
 
-Seen in the wild: `lslocks` and lsof beside Samba, dovecot and BerkeleyDB; fs/locks.c.
+Seen in the wild: `lslocks` and lsof next to Samba, dovecot and BerkeleyDB; fs/locks.c.
 
 What must be seen: one core in system mode in `locks_show`, `lock_get_status` and `locks_next` below
 a read; file locks (slab cache file_lock_cache) that grow; the program that holds them.

@@ -1,5 +1,5 @@
 """When the node's condition is true, and when the API server is notified: at each change, and every
-few minutes besides.
+few minutes as well.
 """
 
 from collections.abc import Callable

@@ -14,7 +14,7 @@ _EVERY_S: Final = 5.0
 
 
 class Alarms:
-    """`clock` is monotonic. What was pinned before the start is no alarm."""
+    """`clock` is monotonic. What was pinned before the start is not an alarm."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -22,7 +22,7 @@ def member_rows(
     store: Store, reader: SegmentReader, deaths: Mapping[str, int], now_ns: int
 ) -> Iterator[dict[str, Any]]:
     """Of a segment. `deaths` are jobs that died elsewhere, and when by this node's clock; `now_ns`
-    becomes `analysed_ns`, which is no part of a row's identity.
+    becomes `analysed_ns`, which is not part of a row's identity.
     """
     first_ns, last_ns = reader.span
     segment = Span(first_ns, last_ns + 1)

@@ -62,7 +62,7 @@ def unit_ends(reader: SegmentReader) -> Iterator[dict[str, Any]]:
 
 
 def stakeout_ends(recording: Path, after_run: int) -> list[tuple[int, dict[str, Any]]]:
-    """Runs with a larger number, as the summary beside the recording tells them; one that was
+    """Runs with a larger number, as the summary next to the recording lists them; one that was
     stopped has no outcome.
     """
     try:

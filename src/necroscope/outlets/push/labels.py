@@ -17,7 +17,8 @@ NODE_VARIABLE: Final = "NODE_NAME"
 # becomes.
 _VARIABLES: Final = {NODE_VARIABLE: "node_name", "POD_NAMESPACE": "namespace"}
 _OWN: Final = re.compile(r"NECROSCOPE_LABEL_([A-Z0-9_]+)")
-# A volume of the downward API holds `labels` and `annotations`; the latter are no labels, and long.
+# A volume of the downward API holds `labels` and `annotations`; the latter are not labels, and
+# long.
 _NO_LABELS: Final = "annotations"
 _LARGEST_BYTES: Final = 1 << 18
 

@@ -184,5 +184,5 @@ def _key(table: str, row: Row) -> str:
 
 
 def _identity(row: Row) -> list[tuple[str, Any]]:
-    """All but when it was analysed: the same again is no news."""
+    """All but when it was analysed: the same again is not news."""
     return sorted(item for item in row.items() if item[0] != "analysed_ns")

@@ -2,8 +2,8 @@
 everything, and the answer understood.
 
 Who answers and what it means: 200 the entry is durable there; 400, 413, 415, 422 it will never be
-taken; 401, 403, 404, 405 and redirects are a wrong token or address, which is no fault of the entry
-and ends when that is mended; all else is a bad moment.
+taken; 401, 403, 404, 405 and redirects are a wrong token or address, which is not a fault of the
+entry and ends when that is mended; all else is a bad moment.
 """
 
 import http.client

@@ -17,7 +17,7 @@ from necroscope.errors import SourceUnavailable
 from necroscope.sources.kept_file import KeptFile
 
 _OCTAL: Final = re.compile(rb"\\([0-7]{3})")
-# Options of a v1 mount that are no controllers (kernel/cgroup/cgroup-v1.c).
+# Options of a v1 mount that are not controllers (kernel/cgroup/cgroup-v1.c).
 _OPTIONS: Final = frozenset(
     {
         "rw",

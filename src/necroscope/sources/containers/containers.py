@@ -3,7 +3,7 @@ laid together every 10 s.
 
 All of it is read in a thread: a daemon may hang (each has its deadline), and so may a file system.
 A daemon that fails is a gap, also of its events, and the others go on; a socket that is not there
-is no gap, because then there is nothing to miss.
+is not a gap, because then there is nothing to miss.
 """
 
 import time

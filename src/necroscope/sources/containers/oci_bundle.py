@@ -39,7 +39,7 @@ class BundleNames(NamedTuple):
 
 
 def parse(data: bytes) -> BundleNames:
-    """What the annotations say; empty for a file that is no bundle's."""
+    """What the annotations say; empty for a file that is not a bundle's."""
     try:
         annotations: Any = json.loads(data).get("annotations") or {}
         found = {

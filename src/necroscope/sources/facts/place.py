@@ -1,7 +1,7 @@
 """Facts about where the node is and what image it runs: os-release, cloud-init's file, chosen
 configuration files; IMDSv2.
 
-Only named keys are taken: user data and credentials stand beside them.
+Only named keys are taken: user data and credentials stand next to them.
 """
 
 import hashlib

@@ -70,7 +70,7 @@ class MemberProgress(NamedTuple):
 
 @dataclass(slots=True)
 class FollowedMember:
-    """`log` is a descriptor of the file behind its standard error, -1 if that is no regular
+    """`log` is a descriptor of the file behind its standard error, -1 if that is not a regular
     file.
     """
 

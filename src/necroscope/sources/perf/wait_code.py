@@ -32,7 +32,7 @@ UNINTERRUPTIBLE, NOLOAD = 0x2, 0x400
 # On a program's stack: the clock of the run queue.
 NOW: Final = -8
 _DELAY: Final = -32
-# Who writes to a slow reader waits in many short pauses, which are no news.
+# Who writes to a slow reader waits in many short pauses, which are not news.
 _UNREAD_NS: Final = 100_000_000
 _SLEEPER_SHIFT: Final = 5
 _COMM_BYTES: Final = 16

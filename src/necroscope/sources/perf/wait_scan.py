@@ -47,7 +47,7 @@ from necroscope.sources.perf.wait_rhythm import RhythmCode
 _STATE, _OWNER = -16, -24
 # include/linux/hung_task.h; rwsems for readers and for writers are 2 and 3.
 _LOCK_TYPE, _MUTEX, _SEMAPHORE = 0x3, 0x0, 0x1
-# kernel/locking/rwsem.c and mutex.h: bits of an owner that are no part of its address.
+# kernel/locking/rwsem.c and mutex.h: bits of an owner that are not part of its address.
 _READ_LOCKED, _OWNER_FLAGS = 0x1, 0x7
 # include/linux/sched.h: stopped by a signal, by a tracer, frozen (v1); sched/jobctl.h: frozen (v2).
 _STOPPED_STATES, _FROZEN = 0x4 | 0x8 | 0x8000, 1 << 23

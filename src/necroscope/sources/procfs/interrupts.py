@@ -48,8 +48,8 @@ _BY_BUS_NAME: Final = (
 def device_and_queue(
     irq: str, action: str, devices: NetworkDevices
 ) -> tuple[str | None, int | None]:
-    """Both None if the interrupt is no network device's; the queue alone is None for one of control
-    or of all queues.
+    """Both None if the interrupt is not a network device's; the queue alone is None for one of
+    control or of all queues.
     """
     named, queue = _from_name(action, devices)
     device = devices.by_irq.get(irq) or named

@@ -17,7 +17,7 @@ from necroscope.sources.procfs.counted_lists import MountList, counted_lists
 from necroscope.sources.procfs.largest_holders import Holder, LargestHolders
 
 _PERIOD_NS: Final = round(TABLES["populations"].period_s * NS_PER_S)
-# While something grows, so that a walk that comes again and again is seen beside each new number.
+# While something grows, so that a walk that comes again and again is seen with each new number.
 _MOVING_S: Final = 2.0
 _MOVED: Final = 500
 _MOVED_PART: Final = 0.03

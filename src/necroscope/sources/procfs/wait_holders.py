@@ -88,7 +88,7 @@ class WaitHolders:
 
     def _thread(self, pid: int, number: int) -> int | None:
         """The thread of a process that wrote this number of its own into a lock, by which its
-        pid namespace calls it; None if there is none: then it was no owner.
+        pid namespace calls it; None if there is none: then it was not an owner.
         """
         folder = self._proc / str(pid) / "task"
         if (folder / str(number)).exists():

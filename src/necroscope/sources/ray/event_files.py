@@ -16,7 +16,7 @@ from necroscope.sources.ray.ray_event import RayEvent
 TELLING: Final = re.compile(
     rb"RAY_NODE_REMOVED|RAY_DRIVER_FAILURE|status (FAILED|SUCCEEDED)|\"(DEAD|FAILED|SUCCEEDED)\""
 )
-# Ways for an actor to end that are no failure (ActorDiedErrorContext.Reason, WorkerExitType).
+# Ways for an actor to end that are not failures (ActorDiedErrorContext.Reason, WorkerExitType).
 _WANTED_ENDS: Final = ("OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "RAY_KILL", "JOB_FINISHED")
 # What a job's last status becomes; a job that somebody stopped neither failed nor succeeded.
 JOB_ENDS: Final = {"FAILED": "ray_job_failed", "SUCCEEDED": "ray_job_succeeded"}

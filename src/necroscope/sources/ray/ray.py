@@ -109,7 +109,7 @@ class Ray(Source):
         return found
 
     def _news(self, events: list[RayEvent]) -> list[RayEvent]:
-        """What was dead before we came is no event of ours."""
+        """What was dead before we came is not an event of ours."""
         if self._is_dashboard_known:
             return events
         self._is_dashboard_known = True

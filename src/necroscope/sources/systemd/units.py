@@ -265,7 +265,9 @@ class Units(Source):
                 rows.append(state.row(now_ns))
                 self._states[state.unit] = state
             if before is not None:
-                is_service = state.unit.endswith(".service")  # that a timer elapsed is no restart
+                is_service = state.unit.endswith(
+                    ".service"
+                )  # a timer that elapsed is not a restart
                 is_new_start = is_service and found.marks.get(state.unit) != last_marks.get(
                     state.unit
                 )

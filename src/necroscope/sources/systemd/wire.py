@@ -46,7 +46,7 @@ Argument = str | tuple[str, ...] | bool
 
 
 class Malformed(Exception):  # noqa: N818
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 class Message(NamedTuple):

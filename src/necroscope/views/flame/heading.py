@@ -22,7 +22,7 @@ class HeadingWindow:
         return cls(tree.from_ns, tree.to_ns, tree.samples)
 
     def __str__(self) -> str:
-        # To the millisecond, as the moments beside it: a window of 5 s that lost its last sample's
+        # To the millisecond, as the moments next to it: a window of 5 s that lost its last sample's
         # tail is still 5 s.
         length = format_duration(self.to_ns - self.from_ns)
         return (

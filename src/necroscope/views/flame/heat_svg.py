@@ -29,7 +29,7 @@ _STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200
 
 
 class Tick(NamedTuple):
-    """A label beside an axis, at a distance from the map's lower left corner."""
+    """A label next to an axis, at a distance from the map's lower left corner."""
 
     pixels: float
     text: str
