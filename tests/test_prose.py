@@ -18,16 +18,17 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LEAST_EASE = 70
 MOST_WORDS = 40
+NAMELESS = r"\b(?:some|any|every)body\b|(?<!`)\bnobody\b(?!`)|\b[Ww]hoever\b"
 HABITS = {
-    r"\b(?:is|are|was|were|be|been) told\b": "say reported, shown or listed",
+    r"\b(?:is|are|was|were|be|been) told\b(?! apart| from| to\b| so\b)": "say reported, shown or listed",
     r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!more\b|longer\b|one\b|such\b)[a-z]+\b(?= that|[.,;:])": (
         "say: is not a"
     ),
-    r"\b(?:some|any|every)body\b|(?<!`)\bnobody\b(?!`)|\b[Ww]hoever\b": "name the actor",
+    NAMELESS: "name the actor",
     r"\bso (?:many|long|much)\b(?! as\b| that\b)": "say: this many, or the number",
     r"(?<!\{)\bbeside\b": "say: next to, compared with, or in addition to",
     r"\banew\b|\bfor ever\b|\bbesides\b|\bdearer\b|\bfor want of\b": "say: again, forever, also, cost",
-    r"\d (?:\w+ )?an? (?:second|minute|hour|day|node|core)\b|\b(?:once|times) a (?:second|minute|core)\b": (
+    r"(?<!-)\d (?!for )(?:\w+ )?an? (?:second|minute|hour|day|node|core)\b|\b(?:once|times) a (?:second|minute|core)\b": (
         "say: per second"
     ),
     r"\b(?:leave|left|leaves) \w* ?away\b": "say: omit",
@@ -110,12 +111,12 @@ def test_texts_of_the_program_have_none_of_the_habits() -> None:
     ] == []
 
 
-def test_docstrings_and_comments_have_none_of_the_habits() -> None:
+def test_docstrings_and_comments_have_none_of_the_habits_but_may_leave_an_actor_open() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{line}: {habit}"
         for path in sorted((ROOT / "src").rglob("*.py"))
         for line, text in remarks(path)
-        for habit in habits(text)
+        for habit in habits(re.sub(NAMELESS, "one", text))
     ] == []
 
 

@@ -75,10 +75,10 @@ def _core_episode(
     kind, word = (EpisodeKind.SATURATED, "held") if is_strong else (EpisodeKind.ELEVATED, "busy")
     words = (
         f"core {{cpu}} was {word} {{level:.0%}} in the kernel, mostly {{mode}}, for {{amount:.1f}}"
-        " s (usual: {beside:.0%})"
+        " s (usual: {reference:.0%})"
     )
     return Episode(
-        kind, cpu, mode, *span, level, words, "cores", is_strong, amount=seconds, beside=common
+        kind, cpu, mode, *span, level, words, "cores", is_strong, amount=seconds, reference=common
     )
 
 
@@ -106,7 +106,7 @@ def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
         level = float(user[first:end].mean())
         words = (
             "core {cpu} was busy {level:.0%} in user mode for {amount:.1f} s while other cores were"
-            " {beside:.0%} idle"
+            " {reference:.0%} idle"
         )
         yield Episode(
             EpisodeKind.USER_BUSY,
@@ -118,7 +118,7 @@ def _held_by_user(cores: CoreShares, node: Node) -> Iterator[Episode]:
             "cores",
             False,
             amount=held_s,
-            beside=idle,
+            reference=idle,
         )
 
 
@@ -138,7 +138,7 @@ def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
         span = int(ticks[first]) * NS_PER_S - NS_PER_S, int(ticks[end - 1] + 1) * NS_PER_S
         words = (
             "all cores together were {level:.0%} in the kernel for {amount:.0f} s (usual:"
-            " {beside:.0%})"
+            " {reference:.0%})"
         )
         yield Episode(
             EpisodeKind.ELEVATED,
@@ -150,7 +150,7 @@ def _machine_elevated(cores: CoreShares) -> Iterator[Episode]:
             "cores",
             False,
             amount=end - first,
-            beside=common,
+            reference=common,
         )
 
 

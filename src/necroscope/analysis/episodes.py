@@ -79,7 +79,7 @@ class Episode(Lasting):
 
     `words` tell it with the figures left open (`held {level:.0%} for {amount:.1f} s`), so that the
     text of what is made one of two parts speaks of both. `amount` adds up: seconds, packets, times.
-    `beside` is what it is compared with.
+    `reference` is what it is compared with.
     """
 
     kind: EpisodeKind
@@ -93,7 +93,7 @@ class Episode(Lasting):
     is_strong: bool = True
     subject: str | None = None
     amount: float = 0.0
-    beside: float = 0.0
+    reference: float = 0.0
 
     @property
     def text(self) -> str:
@@ -101,7 +101,7 @@ class Episode(Lasting):
             "level": self.level,
             "wait_ms": 1000 * self.level,
             "amount": self.amount,
-            "beside": self.beside,
+            "reference": self.reference,
         }
         return self.words.format(cpu=self.cpu, mode=self.mode, subject=self.subject, **figures)
 
@@ -187,5 +187,5 @@ def _as_one(first: Episode, second: Episode) -> Episode:
         if first.kind in _WAITS
         else mean(first.level, second.level),
         amount=first.amount + new * second.amount,
-        beside=mean(first.beside, second.beside),
+        reference=mean(first.reference, second.reference),
     )

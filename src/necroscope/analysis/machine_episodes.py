@@ -70,7 +70,7 @@ def _pressed(
         who = "all work" if column == "full_ns" else "some work"
         words = (
             f"{who} stalled for {resource} {{level:.0%}} of {{amount:.0f}} s (usual:"
-            " {beside:.0%})"
+            " {reference:.0%})"
         )
         span = _span(rows, first, end)
         yield Episode(
@@ -83,7 +83,7 @@ def _pressed(
             "pressure",
             is_strong,
             amount=seconds,
-            beside=common,
+            reference=common,
         )
 
 

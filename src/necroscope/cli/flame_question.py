@@ -95,8 +95,8 @@ class WindowWords:
         )
 
     def reach(self) -> tuple[int | None, int | None]:
-        """All that will be asked for, as far as it is known before the recording is: None is no
-        bound.
+        """All that will be asked for, as far as it is known before the recording is: None is
+        unbounded.
         """
         words = [self.start, self.end, self.at, *(self.baseline or "").split("..")]
         if any(word and is_relative_moment(word) for word in words):

@@ -168,7 +168,7 @@ def _boots(
     nodes: Numbers, node: Numbers, time_s: Floats, uptime_s: Floats, width_s: float
 ) -> tuple[Numbers, Floats]:
     """The node of each boot, and when it began, as its rows of uptime tell. What comes before the
-    first that is told of a node is a boot of its own, which began nobody knows when (NaN).
+    first row of a node is a boot of its own, whose start is not known (NaN).
     """
     order = np.argsort(node * width_s + time_s, kind="stable")
     node, began_s = node[order], (time_s - uptime_s)[order]

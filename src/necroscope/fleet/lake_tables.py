@@ -36,7 +36,7 @@ def _schema(columns: str) -> pa.Schema:
 
 LAKE_TABLES: Final[dict[str, pa.Schema]] = {
     # `source_sequence`: of the kernel log's sequence number and the event, else of the time;
-    # beside boot_id.
+    # next to boot_id.
     "events": _schema(
         "boot_id text, source_sequence int64, kind text, cpu int16?, device text?, queue int32?,"
         " pid int32?, comm text?, severity int16?, by_kernel bool?, message text?"

@@ -135,8 +135,8 @@ def _chunks(bundles: Sequence[StoredBundle], size: int) -> Iterator[list[StoredB
 
 @contextmanager
 def _connected(address: str) -> Iterator[None]:
-    """Connected, and sure that the cluster's workers are of our version: their verdicts are told to
-    be ours.
+    """Connected, and sure that the cluster's workers are of our version: their verdicts count as
+    ours.
     """
     try:
         _check_reachable(address)

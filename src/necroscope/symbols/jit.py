@@ -67,7 +67,7 @@ class JitMaps:
     def _update(self, pid: int, descriptor: int) -> _FollowedMap:
         status = os.fstat(descriptor)
         followed = self._maps.get(pid)
-        # This much was appended, or it grew so much, that starting again from its end is right.
+        # This much was appended, or it grew by so much that starting again from its end is right.
         is_too_big = followed is not None and followed.map.size_bytes > 2 * MAP_LIMIT_BYTES
         if (
             followed is None

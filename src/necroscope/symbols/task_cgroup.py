@@ -77,8 +77,8 @@ def _from_the_nodes_root(path: bytes, own_root: bytes | None) -> bytes:
 
 
 def _mount_points(mountinfo: bytes) -> dict[bytes, dict[int, bytes]]:
-    """Of the two hierarchies that count, those mounted at the beginning of our namespace, 0, or so
-    many levels above it.
+    """Of the two hierarchies that count, those mounted at the beginning of our namespace, 0, or
+    this many levels above it.
     """
     found: dict[bytes, dict[int, bytes]] = {}
     for line in mountinfo.split(b"\n"):

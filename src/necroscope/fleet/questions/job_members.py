@@ -52,7 +52,7 @@ class NodeClock(NamedTuple):
 
 @dataclass(slots=True)
 class ClusterRuns:
-    """Runs of jobs of one cluster, and the clocks of its nodes when they were told of."""
+    """Runs of jobs of one cluster, and the clocks of its nodes when they were reported."""
 
     cluster: str
     runs: list[JobRun] = field(default_factory=list)
@@ -117,7 +117,7 @@ def read_named_jobs(questions: LakeQuestions, span: Span, name: str) -> list[Job
 
 
 def read_newest_jobs(questions: LakeQuestions, span: Span, most: int) -> list[JobKey]:
-    """The ids that were told of last, to say what there is."""
+    """The ids that were reported last, to say what there is."""
     query = "SELECT cluster, job FROM job_members GROUP BY ALL ORDER BY max(time) DESC LIMIT ?"
     return list(questions.rows(query, {"job_members": View(span, ("job", "pid"))}, [most]))
 

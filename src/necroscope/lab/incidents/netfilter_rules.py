@@ -28,7 +28,7 @@ from necroscope.lab.scenario import (
 )
 from necroscope.lab.stage import Stage
 
-# Rules by the program that loads them: nftables is dearer a rule.
+# Rules by the program that loads them: a rule of nftables costs more.
 _BACKENDS = {"iptables-legacy-restore": (40_000, 100_000), "iptables-nft-restore": (8_000, 20_000)}
 
 

@@ -2,7 +2,7 @@
 
 What it does: an agent's read of /proc/timer_list holds a core in the kernel for seconds, as in
 `irq-core-collision` but longer. The thread that polls the network device on that core is runnable
-and does not run. A watchdog in the place of the driver looks at that very thread ten times a
+and does not run. A watchdog in the place of the driver looks at that very thread ten times per
 second, and when it has been runnable for longer than the driver's deadline without a turn, it
 writes what the driver of Amazon's devices (ENA) would write, in the words of one of its versions,
 with the times and the core that it measured.

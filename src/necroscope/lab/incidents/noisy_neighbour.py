@@ -2,7 +2,7 @@
 
 What it does: two cgroups share a core. The workers of one compute without end, and its weight is a
 hundred times the other's; the other's server wants a few milliseconds at a time and waits for its
-turn for hundreds of milliseconds. The scheduler does what it was told.
+turn for hundreds of milliseconds. The scheduler follows the weights.
 
 Seen in the wild: Netflix 2024 (noisy neighbours by run queue latency); requests of containers that
 are set to what a job may use, not to what it needs.

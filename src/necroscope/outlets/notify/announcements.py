@@ -60,7 +60,7 @@ class Announcements:
 
     def _is_news(self, entry: LedgerEntry, before: str | None, since_ns: int) -> bool:
         if entry.state is IncidentState.MERGED:
-            # Whoever was told of the part was told of the whole.
+            # A receiver that heard of the part has heard of the whole.
             if before is not None and entry.merged_into is not None:
                 self._announced.setdefault(entry.merged_into, before)
             return False

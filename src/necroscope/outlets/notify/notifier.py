@@ -24,7 +24,7 @@ _LOOK_NS: Final = NS_PER_S
 
 
 class Channel(Protocol):
-    """A receiver. One that `hears_ends` also gets what it was told of while it went on."""
+    """A receiver. One that `hears_ends` also gets the end of what it heard of while it went on."""
 
     name: str
     hears_ends: bool

@@ -5,9 +5,10 @@ On 5.4 a root `memory.numa_stat` over 68,000 dead cgroups holds its core for abo
 what resets network cards. So it is read from the smallest cgroup first, then from its ancestors;
 each read is in a process of its own that is pinned to a core without network interrupts, and the
 next larger one is asked for only if this one was quick. That bounds the root not at all, below
-which all the dead are: it is read only where a core is free of network interrupts, and where so
-many cgroups, each as dear as those that were read, would be quick. Nothing else helps: a walk that
-has begun is not ended by a time limit, nor by a signal. (mm/memcontrol-v1.c, memcg_numa_stat_show.)
+which all the dead are: it is read only where a core is free of network interrupts, and where that
+number of cgroups, each as expensive as those that were read, would be quick. Nothing else helps: a
+walk that has begun is not ended by a time limit, nor by a signal. (mm/memcontrol-v1.c,
+memcg_numa_stat_show.)
 """
 
 import os

@@ -16,7 +16,7 @@ _HEAD_OFFSET: Final = 1024
 
 
 class Ring:
-    """Maps the ring of a perf event; `native` is how the core is told of it."""
+    """Maps the ring of a perf event; `native` is how the core knows it."""
 
     def __init__(self, descriptor: int, pages: int) -> None:
         self.descriptor = descriptor

@@ -24,7 +24,7 @@ from necroscope.sources.perf.wait_layout import (
 
 # Of a sleeper in the table, behind its thread number: the kind of its sleep in the lowest byte of a
 # word whose other bits are the thread that has the lock, if that is known; since when; by how often
-# it slept one sleep is told from the next.
+# it slept tells one sleep from the next.
 SLEEPER_KIND, SINCE, SLEEPER_ADDRESS, SWITCHES = 4, 8, 16, 24
 OWNER_SHIFT: Final = 8
 # include/linux/sched.h

@@ -100,7 +100,7 @@ class Bus:
             ) from None
 
     def _authenticate(self) -> None:
-        """SASL EXTERNAL: who we are is told by the socket itself."""
+        """SASL EXTERNAL: the socket itself says who we are."""
         self._socket.send(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\n")
         reply = self._line()
         if not reply.startswith(b"OK "):

@@ -59,7 +59,7 @@ class CorePictures:
         """Starts to read a long recording while the browser opens: what it asks for first is all of
         it.
 
-        Nobody need wait for it, and what goes wrong is told to who asks the same.
+        Nobody need wait for it, and what goes wrong is reported to the next one who asks.
         """
         return self._readers.submit(self._read_ahead, cpus)
 
