@@ -2,7 +2,7 @@
 by core, then time.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,33 @@ Numbers = NDArray[np.int64]
 ALL_TIME: Final = (0, 1 << 62)
 
 
+class _LazyArrays(Mapping[str, NDArray[Any]]):
+    """Each is made when it is first asked for: a table has up to 60 columns, a rule reads few."""
+
+    __slots__ = ("_made", "_make", "_names")
+
+    def __init__(self, names: Collection[str], make: Callable[[str], NDArray[Any]]) -> None:
+        self._names, self._make = names, make
+        self._made: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        found = self._made.get(name)
+        if found is None:
+            if name not in self._names:
+                raise KeyError(name)
+            found = self._made[name] = self._make(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnArrays:
     """Rows of one table. `time` and `cpu` are whole numbers (cpu -1: none), names are objects, all
@@ -29,7 +56,7 @@ class ColumnArrays:
     """
 
     table: str
-    values: dict[str, NDArray[Any]]
+    values: Mapping[str, NDArray[Any]]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.values[name]
@@ -38,9 +65,8 @@ class ColumnArrays:
         return len(self.values["time"])
 
     def at(self, rows: Flags | Numbers | slice) -> "ColumnArrays":
-        return ColumnArrays(
-            self.table, {name: values[rows] for name, values in self.values.items()}
-        )
+        values = self.values
+        return ColumnArrays(self.table, _LazyArrays(values, lambda name: values[name][rows]))
 
     def within(self, spans: Sequence[Span]) -> "ColumnArrays":
         """Rows whose time lies in one of these stretches, the end of each included: a row tells of
@@ -84,9 +110,8 @@ def read(
         else list(dict.fromkeys(["time", *names]))
     )
     rows = recording.rows(table, *span, cpus, wanted)
-    columns = ColumnArrays(
-        table, {name: _array(rows, name) for name in wanted if name in rows.column_names}
-    )
+    present = frozenset(wanted) & set(rows.column_names)
+    columns = ColumnArrays(table, _LazyArrays(present, lambda name: _array(rows, name)))
     if by_core and len(columns):
         return columns.at(np.lexsort((columns["time"], columns["cpu"])))
     return columns

@@ -79,7 +79,7 @@ def core_queue(case: Case) -> CoreQueue | None:
     rows = whole_waits(rows.at(chosen))
     began_ns = np.maximum(rows["time"] - rows["waited_ns"], from_ns)
     inside_ns = np.minimum(rows["time"], to_ns + NS_PER_S) - began_ns
-    rows = ColumnArrays(rows.table, rows.values | {"waited_ns": inside_ns}).at(inside_ns > 0)
+    rows = ColumnArrays(rows.table, {**rows.values, "waited_ns": inside_ns}).at(inside_ns > 0)
     if not len(rows) or any(policy in REAL_TIME for policy in rows["by_policy"]):
         return None
     waited = _sums(zip(rows["cgroup"].tolist(), rows["waited_ns"] / NS_PER_S, strict=True))

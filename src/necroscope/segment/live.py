@@ -3,7 +3,7 @@ blocks are read when needed.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -12,24 +12,54 @@ import pyarrow as pa
 from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
 from necroscope.model.tables import Table
-from necroscope.segment.arrow import batch_of, gaps_of
-from necroscope.segment.block import BlockHeader
+from necroscope.segment.arrow import batch_of, empty, gaps_of
+from necroscope.segment.block import Block, BlockHeader
 from necroscope.segment.journal_reader import JournalReader, read_block
 from necroscope.segment.recording import segment_bytes, segment_start_ns
 from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.versions import LAYOUTS, check_version
 from necroscope.segment.window import Window, check_size, overlaps, rows_within
 
-# A process that follows a recording reads the same minutes of counters again and again. Their
-# blocks are small and stay decoded; blocks of samples do not.
-_KEPT_BLOCK_BYTES: Final = 32 << 10
-_KEPT_BYTES: Final = 8 << 20
+# A process that follows a recording reads the same minutes of counters again and again: they stay
+# decoded, each table in one piece. Tables of very many rows do not.
+_TAIL_BYTES: Final = 4 << 20
+_TAILS_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     header: BlockHeader
     offset: int
+
+
+@dataclass(slots=True)
+class _Tail:
+    """The rows of all blocks of a table from number `first` on, in one piece; `counts` has how many
+    rows of each block are in it, `size_bytes` is about what they take.
+    """
+
+    first: int
+    rows: pa.Table
+    counts: list[int] = field(default_factory=list)
+    size_bytes: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.counts)
+
+    def forget_before(self, first: int) -> None:
+        """What it held goes when the next rows are laid behind the rest, which copies it."""
+        left_out = sum(self.counts[: first - self.first])
+        del self.counts[: first - self.first]
+        self.first = first
+        self.rows = self.rows.slice(left_out)
+
+    def add(self, batches: Sequence[pa.RecordBatch | None]) -> None:
+        """None is a block that is damaged."""
+        self.counts += [0 if batch is None else batch.num_rows for batch in batches]
+        new = [pa.Table.from_batches([batch]) for batch in batches if batch is not None]
+        if new:
+            self.rows = pa.concat_tables([self.rows, *new]).unify_dictionaries().combine_chunks()
 
 
 class LiveSegment:
@@ -42,8 +72,9 @@ class LiveSegment:
         self.bytes_read = 0
         self._damage: dict[int, Gap] = {}
         self._places: dict[str, list[_Place]] = {}
-        self._kept: dict[int, tuple[pa.RecordBatch, int]] = {}
-        self._kept_bytes = 0
+        self._rows: dict[str, int] = {}
+        self._first_ns: int | None = None
+        self._tails: dict[str, _Tail] = {}
         self._journal = JournalReader(path, segment_start_ns(path.name))
         self._size_bytes = 0
         self.refresh()
@@ -53,14 +84,13 @@ class LiveSegment:
         try:
             size_bytes = self._journal.path.stat().st_size
             if size_bytes < self._size_bytes:
-                self._places, self._damage, self._kept, self._kept_bytes = {}, {}, {}, 0
+                self._places, self._damage, self._rows, self._tails = {}, {}, {}, {}
+                self._first_ns = None
                 self._journal = JournalReader(self.path, segment_start_ns(self.path.name))
             if size_bytes != self._size_bytes:
                 for block in self._journal.advance():
                     check_version(block.header.schema)
-                    self._places.setdefault(block.header.name, []).append(
-                        _Place(block.header, block.offset)
-                    )
+                    self._take(block)
                 self.bytes_read += max(size_bytes - self._size_bytes, 0)
             self._size_bytes = size_bytes
         except OSError as error:
@@ -72,6 +102,14 @@ class LiveSegment:
                 self._damage[-1] = Gap(
                     "*", *self.span, f"segment {self.path.name}: {error.strerror}"
                 )
+
+    def _take(self, block: Block) -> None:
+        header = block.header
+        self._places.setdefault(header.name, []).append(_Place(header, block.offset))
+        self._rows[header.name] = self._rows.get(header.name, 0) + header.rows
+        if header.to_ns:
+            known_ns = header.from_ns if self._first_ns is None else self._first_ns
+            self._first_ns = min(known_ns, header.from_ns)
 
     @property
     def schema(self) -> int:
@@ -102,20 +140,11 @@ class LiveSegment:
     @property
     def reach(self) -> tuple[int, int]:
         from_ns, to_ns = self.span
-        starts = (
-            place.header.from_ns
-            for places in self._places.values()
-            for place in places
-            if place.header.to_ns
-        )
-        return min(from_ns, min(starts, default=from_ns)), to_ns
+        return from_ns if self._first_ns is None else min(from_ns, self._first_ns), to_ns
 
     @property
     def tables(self) -> dict[str, int]:
-        return {
-            name: sum(place.header.rows for place in places)
-            for name, places in self._places.items()
-        }
+        return dict(self._rows)
 
     @property
     def bytes(self) -> int:
@@ -131,48 +160,70 @@ class LiveSegment:
         return [*recorded, *self._journal.gaps, *self._damage.values()]
 
     def read(self, table: Table, window: Window, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows in the window, by block."""
-        places = [
-            p
-            for p in self._places.get(table.name, ())
-            if overlaps(window, p.header.from_ns, p.header.to_ns)
+        """The rows in the window; of a large table by block."""
+        places = self._places.get(table.name, [])
+        touched = [
+            number
+            for number, place in enumerate(places)
+            if overlaps(window, place.header.from_ns, place.header.to_ns)
         ]
-        if not places:
+        if not touched:
             return
         try:
             file = self._journal.path.open("rb")
         except OSError:
             raise SegmentGoneError(f"segment {self.path.name} is gone") from None
-        held_bytes = 0
         with file:
-            for place in places:
-                held_bytes += place.header.raw_bytes
-                try:
-                    check_size(held_bytes)
-                    batch = self._batch(table, file, place).select(list(columns))
-                except CorruptData as error:
-                    header = place.header
-                    self._damage[place.offset] = Gap(
-                        header.name, header.from_ns, header.to_ns, error.facts, lost=header.rows
-                    )
-                else:
-                    yield rows_within(pa.Table.from_batches([batch]), window)
+            is_end = touched[-1] == len(places) - 1
+            tail = self._tail(table, file, touched[0]) if is_end else None
+            if tail is not None:
+                yield rows_within(tail.rows.select(list(columns)), window)
+                return
+            held_bytes = 0
+            for number in touched:
+                held_bytes += places[number].header.raw_bytes
+                batch = self._batch(table, file, places[number], held_bytes)
+                if batch is not None:
+                    rows = pa.Table.from_batches([batch.select(list(columns))])
+                    yield rows_within(rows, window)
 
-    def _batch(self, table: Table, file: BinaryIO, place: _Place) -> pa.RecordBatch:
-        kept = self._kept.get(place.offset)
-        if kept is not None:
-            return kept[0]
-        self.bytes_read += place.header.block_bytes
-        block = read_block(file, place.offset, place.offset + place.header.block_bytes)
-        if block is None:
-            raise CorruptData("a block changed since it was first read")
-        batch = batch_of(table, block)
-        size_bytes = place.header.raw_bytes
-        if size_bytes <= _KEPT_BLOCK_BYTES:
-            self._kept[place.offset] = batch, size_bytes
-            self._kept_bytes += size_bytes
-        while self._kept_bytes > _KEPT_BYTES:
-            # What follows a recording asks for its end: the oldest is not asked for again.
-            _, oldest_bytes = self._kept.pop(min(self._kept))
-            self._kept_bytes -= oldest_bytes
-        return batch
+    def _tail(self, table: Table, file: BinaryIO, first: int) -> _Tail | None:
+        """All blocks of a table from the first that was asked for; None if they are too large."""
+        places = self._places[table.name]
+        tail = self._tails.get(table.name)
+        from_block = first if tail is None else min(first, tail.first)
+        sizes = [place.header.raw_bytes for place in places[from_block:]]
+        if sum(sizes) > _TAIL_BYTES:
+            # What follows a recording asks for its end: what is older is not asked for again.
+            if sum(sizes[first - from_block :]) > _TAIL_BYTES:
+                self._tails.pop(table.name, None)
+                return None
+            from_block = first
+        if tail is None or from_block < tail.first:
+            tail = _Tail(from_block, empty(table))
+        elif from_block > tail.first:
+            tail.forget_before(from_block)
+        tail.add([self._batch(table, file, place) for place in places[tail.end :]])
+        tail.size_bytes = sum(sizes)
+        self._tails[table.name] = tail
+        if sum(one.size_bytes for one in self._tails.values()) > _TAILS_BYTES:
+            self._tails = {}
+        return tail
+
+    def _batch(
+        self, table: Table, file: BinaryIO, place: _Place, held_bytes: int = 0
+    ) -> pa.RecordBatch | None:
+        """None if it is damaged, which is noted; `held_bytes` is what the reader holds with it."""
+        header = place.header
+        self.bytes_read += header.block_bytes
+        try:
+            check_size(held_bytes)
+            block = read_block(file, place.offset, place.offset + header.block_bytes)
+            if block is None:
+                raise CorruptData("a block changed since it was first read")
+            return batch_of(table, block)
+        except CorruptData as error:
+            self._damage[place.offset] = Gap(
+                header.name, header.from_ns, header.to_ns, error.facts, lost=header.rows
+            )
+            return None

@@ -8,6 +8,7 @@ import pyarrow as pa
 from necroscope.model.reading import Gap
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import empty
+from necroscope.segment.kept_rows import KeptRows
 from necroscope.segment.live import LiveSegment
 from necroscope.segment.recording import LIVE
 from necroscope.segment.sealed_reader import SealedSegment
@@ -22,11 +23,11 @@ class SegmentReader:
     RecordingError.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: KeptRows | None = None) -> None:
         self.path = path
         self.is_live = path.name.endswith(LIVE)
         self._content: SealedSegment | LiveSegment = (
-            LiveSegment(path) if self.is_live else SealedSegment(path)
+            LiveSegment(path) if self.is_live else SealedSegment(path, kept)
         )
 
     def refresh(self) -> None:

@@ -18,6 +18,7 @@ from necroscope.model.reading import Gap
 from necroscope.model.tables import SCHEMA_VERSION, Table, Type
 from necroscope.segment.arrow import gaps_of, schema_of
 from necroscope.segment.checksum import open_regular
+from necroscope.segment.kept_rows import KeptRows
 from necroscope.segment.manifest import ByteRange, Manifest, TableEntry, read_manifest
 from necroscope.segment.recording import segment_bytes, segment_start_ns
 from necroscope.segment.spans import read_spans
@@ -118,9 +119,11 @@ class SegmentGoneError(RecordingError):
 class SealedSegment:
     """What is damaged is left out and becomes a gap; all else still answers."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: KeptRows | None = None) -> None:
+        """`kept` has what was read before, for all segments of a recording."""
         self.path = path
         self.bytes_read = 0
+        self._kept = kept
         self._damage: dict[tuple[str, int], Gap] = {}
         self._footers: dict[str, tuple[Any, list[TableEntry]]] = {}
         self._manifest = self._open_manifest()
@@ -162,6 +165,10 @@ class SealedSegment:
         """The rows in the window, by row group."""
         entry = self._manifest.tables.get(table.name)
         if entry is None or not overlaps(window, entry.from_ns, entry.to_ns):
+            return
+        known = self._find_kept(table.name, window, columns)
+        if known is not None:
+            yield rows_within(known, window)
             return
         try:
             file = VerifiedFile(self.path / f"{table.name}.parquet", entry)
@@ -205,15 +212,22 @@ class SealedSegment:
                 rows = parquet.read_row_groups(
                     groups, columns=list(columns), use_threads=len(groups) > _GROUPS_FOR_ONE_THREAD
                 )
-                yield rows_within(
-                    rows if rows.schema.equals(schema) else rows.select(list(columns)).cast(schema),
-                    window,
-                )
+                if not rows.schema.equals(schema):
+                    rows = rows.select(list(columns)).cast(schema)
+                if self._kept is not None:
+                    self._kept.keep((self.path, table.name, tuple(groups), tuple(columns)), rows)
+                yield rows_within(rows, window)
             except _NOT_READABLE as error:
                 if len(groups) == 1:
                     self._note_damage(table.name, groups[0], parts[groups[0]], error)
                 else:
                     together = [[group] for group in reversed(groups)]
+
+    def _find_kept(self, table: str, window: Window, columns: Sequence[str]) -> pa.Table | None:
+        if self._kept is None or table not in self._footers:
+            return None
+        groups = tuple(self._touched(self._footers[table][1], window))
+        return self._kept.find((self.path, table, groups, tuple(columns)))
 
     def _touched(self, parts: Sequence[TableEntry], window: Window) -> list[int]:
         return [

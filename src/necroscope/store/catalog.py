@@ -4,6 +4,8 @@ question needs them.
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Final
 
 from necroscope.errors import CorruptData, PermissionMissing, RecordingError
 from necroscope.model.span import Extent
+from necroscope.segment.kept_rows import KeptRows
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import LIVE, Identity, read_identity, segment_paths
 from necroscope.segment.sealed_reader import SegmentGoneError
@@ -34,23 +37,38 @@ class Segment:
 class Catalog:
     """Tolerates anything in the directory; what is not a segment is ignored."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, kept: KeptRows | None = None) -> None:
         """RecordingError if this is not a recording, PermissionMissing if that cannot be
-        determined.
+        determined. `kept` is for a process that reads the same minutes again and again.
         """
         self.directory = directory
+        self._kept = kept
         self.identity, self.damage = _open_identity(directory)
         self.segments: list[Segment] = []
         self._sealed: dict[Path, Segment] = {}
         self._live: list[Path] = []
         self._readers: dict[Path, SegmentReader] = {}
         self._listed_ns = 0
+        self._is_held = False
         self.refresh()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile it stays as it is: dozens of questions about the same moment. One about a
+        segment that went away is a SegmentGoneError.
+        """
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
 
     def refresh(self) -> None:
         """Take in what came and went since; costs a listing if the directory changed, and what a
         live journal grew by.
         """
+        if self._is_held:
+            return
         changed_ns = self._changed_ns()
         if changed_ns != self._listed_ns:
             self._list()
@@ -103,7 +121,7 @@ class Catalog:
 
     def _reader(self, path: Path) -> SegmentReader:
         if path not in self._readers:
-            self._readers[path] = SegmentReader(path)
+            self._readers[path] = SegmentReader(path, self._kept)
         return self._readers[path]
 
     def _changed_ns(self) -> int:

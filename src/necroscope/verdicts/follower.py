@@ -14,6 +14,7 @@ from necroscope.analysis.report import Report
 from necroscope.errors import NecroscopeError
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
+from necroscope.segment.kept_rows import KeptRows
 from necroscope.segment.recording import segment_paths, segment_start_ns
 from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.store.catalog import Catalog
@@ -34,6 +35,8 @@ _QUIET_NS: Final = 6 * NS_PER_S
 _STRETCH_NS: Final = 300 * NS_PER_S
 # What began since may not be in the ledger yet.
 _UNSETTLED_NS: Final = 2 * LONG_NS
+# What a look reads again is the last minutes, what a judgement does the last quarter of an hour.
+_KEPT_BYTES: Final = 16 << 20
 # So often the process may die on a stretch; then the stretch is left out.
 _MOST_DEATHS: Final = 2
 _FATAL: Final = "the process that judges died on it"
@@ -72,7 +75,8 @@ class Follower:
         self._attempt = attempt
         self._directory = directory
         self._ledger = ledger
-        self._store = Store(RecentCatalog(directory))
+        self._catalog = RecentCatalog(directory, KeptRows(_KEPT_BYTES))
+        self._store = Store(self._catalog)
         self._plan = JudgingPlan(ledger.entries.values() if ledger.judged else ())
         self._judged = ledger.judged
         self._stretch_ns = ledger.judged[1] if ledger.judged else 0
@@ -81,10 +85,10 @@ class Follower:
 
     def look(self, *, is_live: bool, is_alarm: bool = False) -> Round | None:
         """A round if one is due; `is_alarm` makes it due as soon as the recording has grown."""
-        self._store.catalog.refresh()
-        if not self._store.catalog.segments:
+        self._catalog.refresh()
+        if not self._catalog.segments:
             return None
-        end_ns = _end_ns(self._store.catalog)
+        end_ns = _end_ns(self._catalog)
         judged = self._begun(end_ns)
         is_hasty = is_alarm or self._plan.is_waiting
         if is_live and end_ns < self._looked_ns + (1 if is_hasty else _QUIET_NS):
@@ -155,7 +159,7 @@ class Follower:
         """
         judged = self._judged
         if judged is None or not end_ns - _HOUR_NS <= judged[1] <= end_ns + BEFORE_NS:
-            starts_ns = [segment_start_ns(one.name) for one in self._store.catalog.segments]
+            starts_ns = [segment_start_ns(one.name) for one in self._catalog.segments]
             self._stretch_ns = max(min(starts_ns), end_ns - _HOUR_NS)
             self._judged = Span(self._stretch_ns, self._stretch_ns)
             self._looked_ns, self._is_past_left = 0, True
@@ -228,7 +232,8 @@ def _diagnose(store: Store, span: Span, wanted: Wanted | None) -> Report | str:
     """A text says why it was not judged. A segment that was sealed meanwhile is read once more."""
     try:
         try:
-            return diagnose(store, span=span, wanted=wanted)
+            with store.catalog.held():
+                return diagnose(store, span=span, wanted=wanted)
         except SegmentGoneError:
             store.catalog.refresh()
             return diagnose(store, span=span, wanted=wanted)

@@ -13,6 +13,7 @@ from necroscope.model.reading import Gap
 from necroscope.model.tables import TABLES
 from necroscope.segment import live, table_writer
 from necroscope.segment.arrow import schema_of
+from necroscope.segment.kept_rows import KeptRows
 from necroscope.segment.manifest import read_manifest
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.seal_writer import seal
@@ -226,13 +227,48 @@ def test_counters_of_a_live_segment_are_read_from_its_file_once(record):
 def test_of_a_long_live_segment_the_newest_counters_stay_decoded(record, monkeypatch):
     reader = SegmentReader(record(seconds=8))
     newest = reader.span[1] - 1_500_000_000, EVER[1]
-    monkeypatch.setattr(live, "_KEPT_BYTES", 1000)
+    monkeypatch.setattr(live, "_TAIL_BYTES", 1000)
     reader.read("cores", *EVER)
     last = reader.read("cores", *newest)
     read = reader.bytes_read
     assert reader.read("cores", *newest).equals(last)
     assert reader.bytes_read == read
     assert reader.read("cores", *EVER).num_rows == 16
+    assert reader.bytes_read > read
+
+
+def test_a_live_segment_that_grows_is_decoded_from_where_it_was(record):
+    path = record(seconds=8)
+    whole = SegmentReader(path).read("cores", *EVER)
+    data = (path / "journal").read_bytes()
+    os.truncate(path / "journal", len(data) // 2)
+    reader = SegmentReader(path)
+    late = whole.column("time")[4].as_py()
+    for size in (len(data) // 2, len(data)):
+        (path / "journal").write_bytes(data[:size])
+        reader.refresh()
+        known = reader.tables["cores"]
+        assert reader.read("cores", *EVER).equals(whole.slice(0, known))
+        # A later window, and an earlier one than before.
+        assert reader.read("cores", late, EVER[1]).equals(whole.slice(4, known - 4))
+    assert reader.read("cores", EVER[0], late).equals(whole.slice(0, 4))
+
+
+def test_sealed_rows_that_are_read_again_are_not_decoded_again_within_bounds(record):
+    segment = seal(record(seconds=4))
+    kept = KeptRows(1 << 20)
+    reader, plain = SegmentReader(segment, kept), SegmentReader(segment)
+    assert reader.read("cores", *EVER).equals(plain.read("cores", *EVER))
+    read = reader.bytes_read
+    assert reader.read("cores", *EVER).equals(plain.read("cores", *EVER))
+    assert reader.bytes_read == read
+    assert reader.read("cores", *EVER, ["time", "cpu"]).column_names == ["time", "cpu"]
+    assert reader.bytes_read > read
+    small = KeptRows(100)
+    reader = SegmentReader(segment, small)
+    reader.read("cores", *EVER)
+    read = reader.bytes_read
+    reader.read("cores", *EVER)
     assert reader.bytes_read > read
 
 

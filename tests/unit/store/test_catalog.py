@@ -25,7 +25,9 @@ def opened(monkeypatch):
     names = []
     true_class = reader_module.SealedSegment
     monkeypatch.setattr(
-        reader_module, "SealedSegment", lambda path: (names.append(path.name), true_class(path))[1]
+        reader_module,
+        "SealedSegment",
+        lambda path, kept: (names.append(path.name), true_class(path, kept))[1],
     )
     return names
 
@@ -144,3 +146,14 @@ def test_change_within_one_tick_of_the_file_clock_is_not_missed(write):
     os.utime(directory, ns=(now_ns, now_ns))
     catalog.refresh()
     assert len(catalog.segments) == 2
+
+
+def test_while_it_is_held_a_catalog_stays_as_it_is(write):
+    directory = write(2)
+    catalog = Catalog(directory)
+    with catalog.held():
+        remove_segment(catalog.segments[0].path)
+        catalog.refresh()
+        assert len(catalog.segments) == 2
+    catalog.refresh()
+    assert len(catalog.segments) == 1
