@@ -67,3 +67,8 @@ def incident(cause: str, start: float, end: float, core: int | None = 1, pid: in
 
 def oom(pid: int, second: float, *, by_kernel: bool = True) -> NodeEvent:
     return NodeEvent(at(second), "oom_kill", f"Killed process {pid} (python)", by_kernel, pid)
+
+
+def reset(second: float, *, by_kernel: bool = True) -> NodeEvent:
+    words = "e1000e 0000:00:02.0 eth0: Reset adapter unexpectedly"
+    return NodeEvent(at(second), "nic_reset", words, by_kernel)

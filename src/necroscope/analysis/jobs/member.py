@@ -70,7 +70,10 @@ class Member:
 
     @property
     def has_failed(self) -> bool:
-        return bool(self.status)
+        """Kernels before 6.15 tell nobody but the parent how a process ended: then its last words
+        count.
+        """
+        return bool(self.status) if self.status is not None else self.words is not None
 
     def shifted(self, by_ns: int) -> "Member":
         """On another clock."""

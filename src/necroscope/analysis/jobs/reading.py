@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays, read
+from necroscope.analysis.jobs.lost_network import NETWORK_EVENTS
 from necroscope.analysis.jobs.member import JobNode, Member, NodeEvent, NodeIncident
 from necroscope.analysis.jobs.stops import LOOK_BACK_NS, CoreWait, ProgressTick, stop_of
 from necroscope.analysis.recording import Recording
@@ -16,9 +17,13 @@ from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 # Kinds of events that a job's story asks for.
-JOB_EVENTS: Final = frozenset(
-    {"job_stalled", "job_member_died", "oom_kill", "container_oom", "clock_step"}
-)
+JOB_EVENTS: Final = NETWORK_EVENTS | {
+    "job_stalled",
+    "job_member_died",
+    "oom_kill",
+    "container_oom",
+    "clock_step",
+}
 # A wait that began before is in rows that come after.
 _LATE_NS: Final = 120 * NS_PER_S
 _TICK: Final = ("time", "cpu", "state", "elapsed_ns", "cpu_ns", "delay_ns")

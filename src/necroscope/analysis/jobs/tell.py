@@ -3,7 +3,8 @@ that node and core in those seconds, and whether the machine is to blame.
 
 A blame needs a chain: a member was held (it wanted a core, or slept in the kernel, and got nothing
 done) while the others waited, and the node's own verdict, or one task that had the core, says by
-what. Without it the answer is what the program did, or that nothing is known.
+what; or a member lost the others because its node lost the network. Without it the answer is what
+the program did, or that nothing is known.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ from necroscope.analysis.jobs.ends import (
     End,
     end_of,
 )
+from necroscope.analysis.jobs.lost_network import LostNetwork, lost_network
 from necroscope.analysis.jobs.member import FROZEN, HELD, WAITING, JobNode, Member, NodeIncident
 from necroscope.analysis.jobs.story import LOST_NODE, MACHINE, UNKNOWN, WELL, JobStory, Step
 from necroscope.model.units import NS_PER_S
@@ -42,11 +44,14 @@ class _Told:
     member: Member
     time_ns: int
     end: End | None = None
+    cut_off: LostNetwork | None = None
 
     @property
     def text(self) -> str:
         if self.end is not None:
             return self.end.text
+        if self.cut_off is not None:
+            return self.cut_off.text
         stop = self.member.stop
         assert stop is not None
         return f"was {_HOW[stop.how]} for {stop.seconds:.0f} s"
@@ -95,6 +100,19 @@ class _Teller:
             )
             if is_near:
                 found.append(_Told(member, stop.from_ns))
+        return sorted(found, key=lambda told: told.time_ns)
+
+    def cut_off(self) -> list[_Told]:
+        """Members that lost another when their own node lost its network."""
+        found = []
+        for member in self.members:
+            end = self.end(member)
+            if end is None or end.kind != PEER:
+                continue
+            own = {one.pid for one in self.members if one.node == member.node}
+            lost = lost_network(member, self._node(member), own)
+            if lost is not None:
+                found.append(_Told(member, lost.incident.from_ns, cut_off=lost))
         return sorted(found, key=lambda told: told.time_ns)
 
     def own_ends(self) -> list[_Told]:
@@ -167,7 +185,7 @@ def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobSt
     weak = own and own[0].end is not None and own[0].end.kind in (KILLED, STOPPED)
     if own and not (weak and _is_held_to_the_end(own[0], culpable)):
         return _of_end(teller, job, kind, outcome, ordered, own, notes)
-    if culpable:
+    if culpable := culpable or teller.cut_off():
         return _of_machine(teller, job, kind, outcome, ordered, culpable, notes)
     if silent is not None:
         answer = (
@@ -233,24 +251,31 @@ def _of_machine(
     culpable: Sequence[_Told],
     notes: tuple[str, ...],
 ) -> JobStory:
-    first = culpable[0].member
-    found = _evidence(teller, first)
-    assert found is not None
-    assert first.stop is not None
-    incident, culprit = found
-    core = first.stop.core if first.stop.core is not None else incident.core if incident else None
+    told, first = culpable[0], culpable[0].member
+    incident, culprit, core = _by_what(teller, told)
     waited = teller.waited(first)
     why = f"{incident.cause}: {incident.summary}" if incident else f"{culprit} had the core"
     others = f"; {_names(waited)} waited for it" if waited else ""
+    where = f" on core {core}" if core is not None and told.cut_off is None else ""
     answer = (
-        f"{first.name} on {first.node} stopped first: it was {_HOW[first.stop.how]}"
-        + (f" on core {core}" if core is not None else "")
-        + f" for {first.stop.seconds:.0f} s, because of {culprit}{others}. {why}"
+        f"{first.name} on {first.node} stopped first: it {told.text}{where}, because of"
+        f" {culprit}{others}. {why}"
     )
     return JobStory(
         job, kind, outcome, MACHINE, answer, ordered, first, _is_order_known(teller, culpable),
         waited, core, culprit, incident, _steps(teller, first, incident), notes,
     )  # fmt: skip
+
+
+def _by_what(teller: _Teller, told: _Told) -> tuple[NodeIncident | None, str, int | None]:
+    """The node's verdict, who did it, and the core."""
+    if told.cut_off is not None:
+        incident = told.cut_off.incident
+        return incident, incident.culprit or incident.cause, incident.core
+    found, stop = _evidence(teller, told.member), told.member.stop
+    assert found is not None and stop is not None  # noqa: PT018
+    held_by, culprit = found
+    return held_by, culprit, held_by.core if stop.core is None and held_by else stop.core
 
 
 def _of_end(
@@ -265,7 +290,7 @@ def _of_end(
     told = own[0]
     assert told.end is not None
     first, blame = told.member, told.end.kind
-    answer = f"{first.name} on {first.node}: {told.end.text}"
+    answer = f"{first.name} on {first.node}: {told.text}"
     alike = [one for one in own if one.end is not None and one.end.kind == blame]
     if len(alike) > 1:
         answer += f" (and {len(alike) - 1} other members alike)"

@@ -2,6 +2,8 @@
 `not known` rather than a wrong name.
 """
 
+from typing import Any
+
 import pytest
 from tests.drawn_job import (
     CLOSED,
@@ -14,6 +16,7 @@ from tests.drawn_job import (
     incident,
     oom,
     rank,
+    reset,
     seen,
 )
 
@@ -135,6 +138,57 @@ def test_lost_peers_without_any_reason_are_not_known() -> None:
     found = story(members)
     assert (found.blame, found.first) == ("unknown", None)
     assert "Connection closed" in found.answer
+
+
+def cut_off_job(status: int | None = EXIT_1) -> list[Member]:
+    """Rank 1 runs well and hears nothing of the others; its node resets its device at 58."""
+    return [
+        rank(0, "a", held("waiting", 51, 64), 64, words=CLOSED),
+        rank(1, "b", held("waiting", 50, 62), 62, words=TIMED_OUT, status=status),
+    ]
+
+
+WALK = incident("zombie-memcg-walk", 49, 60)
+
+
+def test_a_member_whose_node_lost_its_network_died_of_what_held_the_network() -> None:
+    found = story(cut_off_job(), seen("b", WALK, reset(58)))
+    assert (found.blame, found.core, found.culprit) == ("machine", 1, "hog[666]")
+    assert found.first is not None
+    assert (found.first.rank, found.first.node) == (1, "b")
+    assert found.incident == WALK
+    assert "lost the network of its node: e1000e 0000:00:02.0 eth0: Reset" in found.answer
+    assert [one.rank for one in found.waited] == [0]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        (WALK,),
+        (reset(58),),
+        (WALK, reset(58, by_kernel=False)),
+        (WALK, reset(20)),
+        (incident("zombie-memcg-walk", 63, 70), reset(66)),
+        (incident("unknown", 49, 60), reset(58)),
+        (incident("zombie-memcg-walk", 49, 60, pid=101), reset(58)),
+    ],
+    ids=["no-reset", "no-cause", "no-kernel", "earlier", "later", "unknown", "own"],
+)
+def test_a_lost_peer_without_the_whole_chain_accuses_no_machine(what: tuple[Any, ...]) -> None:
+    assert story(cut_off_job(), seen("b", *what)).blame == "unknown"
+
+
+def test_a_reset_is_no_excuse_for_an_exception_of_the_program() -> None:
+    members = cut_off_job()
+    members[1] = rank(1, "b", None, 62, words="ValueError: no such layer")
+    assert story(members, seen("b", WALK, reset(58))).blame == "program"
+
+
+def test_where_no_status_is_known_the_last_words_say_that_it_failed() -> None:
+    found = story(cut_off_job(status=None), seen("b", WALK, reset(58)))
+    assert (found.outcome, found.blame) == ("failed", "machine")
+    silent = story([rank(0, "a", None, 52, status=None)])
+    assert (silent.outcome, silent.blame) == ("ended", "unknown")
 
 
 def test_an_exit_code_without_words_says_no_more_than_that() -> None:
