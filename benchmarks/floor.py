@@ -111,10 +111,10 @@ class _Parts:
     def wrap(self, owner: type, method: str, label: Callable[..., str]) -> None:
         wrapped = getattr(owner, method)
 
-        def timed(*arguments: Any) -> Any:
+        def timed(*arguments: Any, **options: Any) -> Any:
             started_ns = time.thread_time_ns()
             try:
-                return wrapped(*arguments)
+                return wrapped(*arguments, **options)
             finally:
                 if time.monotonic() >= self._from:
                     count_and_ns = self.spent.setdefault(label(*arguments), [0, 0])

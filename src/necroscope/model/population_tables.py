@@ -14,7 +14,9 @@ POPULATION_TABLES: Final = (
         " `cgroups`",
         "/proc/slabinfo, loadavg, net/sockstat, net/protocols, net/stat, mountinfo, key-users and"
         " others that hold a number and need no walk; /proc/PID of the largest holders. Every 10 s"
-        ", and every 2 s while a number moves. A kind that cannot be read is a gap with the reason",
+        ", and every 2 s while a number moves; slab caches, lists and holders when a number or the"
+        " memory of the slab caches has moved, at a trigger and at the start of a segment. A kind"
+        " that cannot be read is a gap with the reason",
         (
             Column("time", Type.INT64, "when, in ns UTC"),
             Column(

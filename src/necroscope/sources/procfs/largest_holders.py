@@ -83,6 +83,11 @@ class LargestHolders:
             self._maps_s = _MAPS_S
         return [holder for kind in LEAST for holder in self._largest(kind)]
 
+    @property
+    def is_round_over(self) -> bool:
+        """Whether the last look was at the last processes of all."""
+        return not self._round
+
     def close(self) -> None:
         if self._counting is not None:
             os.close(self._counting.descriptor)

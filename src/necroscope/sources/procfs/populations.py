@@ -1,5 +1,9 @@
 """The `populations` rows: how many objects of each kind exist, from files that tell it without a
 walk; what must be walked is counted in the background, and seldom.
+
+Slab caches and lists are read at the start of a segment, when a number that costs next to nothing
+says that something moved (the memory of the slab caches; sockets, threads, files), and at a
+trigger.
 """
 
 from dataclasses import dataclass
@@ -24,6 +28,10 @@ _MOVED_PART: Final = 0.03
 # /proc/slabinfo costs the kernel 4 ms. Processes that come and go move hundreds of objects in it
 # all day, what will hold a core thousands.
 _MOVED_SLAB: Final = 5_000
+# Of the memory behind them: some 10,000 objects, which is more than comes and goes all day.
+_MOVED_BYTES: Final = 2 << 20
+_MOVED_BYTES_PART: Final = 0.002
+_SELDOM_NS: Final = 300 * NS_PER_S
 # Above this a number is reported again when it has changed by a hundredth: threads come and go.
 _EXACT: Final = 1_000
 _TOLD_PART: Final = 0.01
@@ -56,6 +64,7 @@ class Populations(Source):
             (file, KeptFile(_path(root, net, file.path))) for file in population_files.FILES
         ]
         self._slabinfo = KeptFile(root / "proc/slabinfo")
+        self._meminfo = KeptFile(root / "proc/meminfo")
         self._merged = slab_caches.merged_names(root)
         self._mounts = MountList(root)
         self._lists = counted_lists(root, self._mounts)
@@ -65,8 +74,11 @@ class Populations(Source):
         self._told: dict[str, int] = {}
         self._told_holders: dict[tuple[str, int], int] = {}
         self._absent: set[str] = set()
-        self._walk_due_ns = 0
-        self._slabs_due_ns = 0
+        self._walk_due_ns = self._slabs_due_ns = 0
+        self._walked_ns = -_PERIOD_NS
+        self._is_walk_wanted = False
+        # Of the slab caches, when they were last read; None if the kernel does not tell.
+        self._slab_bytes: int | None = None
         self._walk_error: NecroscopeError | None = None
 
     def start_segment(self) -> None:
@@ -74,7 +86,7 @@ class Populations(Source):
         self._told.clear()
         self._told_holders.clear()
         self._absent.clear()
-        self.idle_until_ns = self._slabs_due_ns = 0
+        self.idle_until_ns = self._slabs_due_ns = self._walk_due_ns = 0
 
     def read(self, now: Moment) -> Reading:
         walked = self._take_walked()
@@ -82,9 +94,7 @@ class Populations(Source):
         counts = self._read_files(now, gaps)
         # Only a trigger reads this source before its time.
         is_triggered = now.monotonic_ns < self.idle_until_ns
-        if is_triggered or now.monotonic_ns >= self._slabs_due_ns:
-            counts |= self._read_slabs(now, gaps)
-            self._slabs_due_ns = now.monotonic_ns + _PERIOD_NS - NS_PER_S
+        counts |= self._read_slabs(now, gaps, is_triggered=is_triggered)
         if walked is not None:
             counts |= walked.counts
             for kind, why in walked.refusals.items():
@@ -92,9 +102,8 @@ class Populations(Source):
         moved = {kind for kind, n in counts.items() if _has_moved(kind, self._counts.get(kind), n)}
         self._counts |= counts
         rows = self._rows(counts, now) + self._holder_rows(walked, now)
-        if now.monotonic_ns >= self._walk_due_ns and self._background.is_idle:
-            self._walk_due_ns = now.monotonic_ns + _PERIOD_NS
-            self._background.start(self._walk)
+        self._is_walk_wanted |= is_triggered or bool(moved)
+        self._start_walk(now)
         if any(kind.startswith(slab_caches.SLAB) for kind in moved):
             self._slabs_due_ns = 0
         is_soon = bool(moved) or not self._background.is_idle
@@ -106,8 +115,21 @@ class Populations(Source):
         for _, file in self._files:
             file.close()
         self._slabinfo.close()
+        self._meminfo.close()
         self._mounts.close()
         self._holders.close()
+
+    def _start_walk(self, now: Moment) -> None:
+        """A look at many processes is a look at some of them after the other: it goes on until it
+        has been at all.
+        """
+        is_wanted = self._is_walk_wanted or not self._holders.is_round_over
+        is_due = now.monotonic_ns >= self._walk_due_ns
+        is_rested = now.monotonic_ns >= self._walked_ns + _PERIOD_NS
+        if (is_due or (is_wanted and is_rested)) and self._background.is_idle:
+            self._is_walk_wanted, self._walked_ns = False, now.monotonic_ns
+            self._walk_due_ns = now.monotonic_ns + _SELDOM_NS
+            self._background.start(self._walk)
 
     def _walk(self) -> _Walked:
         counts = {one.kind: one.read() for one in self._lists}
@@ -141,13 +163,32 @@ class Populations(Source):
                     self._miss(kind, error.facts, now, gaps)
         return counts
 
-    def _read_slabs(self, now: Moment, gaps: list[Gap]) -> dict[str, int]:
+    def _read_slabs(self, now: Moment, gaps: list[Gap], *, is_triggered: bool) -> dict[str, int]:
+        slab_bytes, before_bytes = self._read_slab_bytes(), self._slab_bytes
+        has_moved = (
+            slab_bytes is not None
+            and before_bytes is not None
+            and abs(slab_bytes - before_bytes)
+            >= max(_MOVED_BYTES, _MOVED_BYTES_PART * before_bytes)
+        )
+        if not (is_triggered or has_moved or now.monotonic_ns >= self._slabs_due_ns):
+            return {}
+        self._slab_bytes = slab_bytes
+        rest_ns = _SELDOM_NS if slab_bytes is not None else _PERIOD_NS - NS_PER_S
+        self._slabs_due_ns = now.monotonic_ns + rest_ns
+        self._is_walk_wanted |= has_moved
         try:
             objects = self._slabinfo.parse(slab_caches.parse, longest_record_bytes=_SLAB_LINE_BYTES)
         except SourceUnavailable as error:
             self._miss(f"{slab_caches.SLAB}*", error.facts, now, gaps)
             return {}
         return slab_caches.kinds(objects, self._merged, self._told)
+
+    def _read_slab_bytes(self) -> int | None:
+        try:
+            return self._meminfo.parse(slab_caches.parse_unreclaimable_bytes, record=True)
+        except SourceUnavailable:
+            return None
 
     def _miss(self, kind: str, why: str, now: Moment, gaps: list[Gap]) -> None:
         if kind not in self._absent:

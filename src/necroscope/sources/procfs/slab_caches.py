@@ -18,6 +18,7 @@ LEAST_OBJECTS: Final = 1_000
 MOST_CACHES: Final = 64
 _MOST_ALIASES: Final = 4
 _HEAD_LINES: Final = 2
+_BYTES_PER_KB: Final = 1024
 # Pages and buffers of general use: what they hold is not one kind of object.
 _GENERAL: Final = (b"kmem_cache", b"dma-kmalloc", b"kmalloc_buckets")
 
@@ -33,6 +34,14 @@ def parse(data: bytes) -> dict[str, int]:
         if not name.startswith(_GENERAL):
             found[clean(name)] = int(active)
     return found
+
+
+def parse_unreclaimable_bytes(meminfo: bytes) -> int:
+    """Of all caches together but those that shrink on demand, whose dentries and inodes `memory`
+    counts every second.
+    """
+    _, _, rest = meminfo.partition(b"SUnreclaim:")
+    return int(rest.split(None, 1)[0]) * _BYTES_PER_KB
 
 
 def merged_names(root: Path) -> dict[str, str]:

@@ -35,12 +35,14 @@ class AtOnce:
     def __init__(self) -> None:
         self.result: Any = None
         self.trouble = None
+        self.started = 0
 
     @property
     def is_idle(self) -> bool:
         return self.result is None
 
     def start(self, work: Callable[[], Any]) -> None:
+        self.started += 1
         self.result = work()
 
     def take(self) -> Any:
@@ -114,19 +116,65 @@ def test_it_is_read_every_ten_seconds_and_every_two_while_a_number_moves(tmp_pat
     assert source.idle_until_ns == 0
 
 
-def test_slabs_are_read_seldom_at_once_on_a_trigger_and_often_while_thousands_come(
+def slabs(root: Path, mounts: int, megabytes: int | None) -> None:
+    make_root(root, mounts=mounts)
+    if megabytes is not None:
+        text = f"SReclaimable: 5 kB\nSUnreclaim:   {megabytes * 1024} kB\n"
+        write_files(root, {"proc/meminfo": text})
+
+
+def test_slabs_are_read_when_their_memory_moves_and_again_while_thousands_come(
+    tmp_path: Path,
+) -> None:
+    slabs(tmp_path, 3_000, 900)
+    source = Populations(tmp_path, AtOnce())  # type: ignore[arg-type]
+    told(source, 0)
+    slabs(tmp_path, 4_000, 901)
+    for second in (2, 12, 22, 32):
+        assert "slab:mnt_cache" not in told(source, second), "4 ms of the kernel's time"
+    slabs(tmp_path, 30_000, 909)
+    assert told(source, 42)["slab:mnt_cache"] == 30_000
+    assert source.idle_until_ns == 0, "it is read again in two seconds"
+    slabs(tmp_path, 31_000, 910)
+    assert told(source, 44)["slab:mnt_cache"] == 31_000
+    slabs(tmp_path, 200, 903)
+    assert told(source, 54)["slab:mnt_cache"] == 200, "what went is told as well"
+
+
+def test_slabs_are_read_at_a_trigger_and_at_the_start_of_a_segment(tmp_path: Path) -> None:
+    slabs(tmp_path, 3_000, 900)
+    source = Populations(tmp_path, AtOnce())  # type: ignore[arg-type]
+    told(source, 0)
+    told(source, 2)
+    assert source.idle_until_ns > at_second(5).monotonic_ns
+    slabs(tmp_path, 4_000, 900)
+    assert told(source, 5)["slab:mnt_cache"] == 4_000, "a trigger"
+    slabs(tmp_path, 5_000, 900)
+    source.start_segment()
+    assert told(source, 15)["slab:mnt_cache"] == 5_000
+    slabs(tmp_path, 6_000, 900)
+    assert told(source, 320)["slab:mnt_cache"] == 6_000, "and when long enough has passed"
+
+
+def test_where_the_memory_of_slabs_is_not_told_they_are_read_every_ten_seconds(
     tmp_path: Path,
 ) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
     told(source, 0)
-    make_root(tmp_path, mounts=4_000)
-    assert "slab:mnt_cache" not in told(source, 2), "4 ms of the kernel's time"
-    assert source.idle_until_ns > at_second(5).monotonic_ns
-    assert told(source, 5)["slab:mnt_cache"] == 4_000, "a trigger"
-    make_root(tmp_path, mounts=30_000)
-    assert told(source, 15)["slab:mnt_cache"] == 30_000
-    make_root(tmp_path, mounts=60_000)
-    assert told(source, 17)["slab:mnt_cache"] == 60_000
+    slabs(tmp_path, 4_000, None)
+    assert "slab:mnt_cache" not in told(source, 2)
+    assert told(source, 12)["slab:mnt_cache"] == 4_000
+
+
+def test_lists_are_walked_again_when_a_number_moves(tmp_path: Path) -> None:
+    background = AtOnce()
+    source = Populations(make_root(tmp_path), background)  # type: ignore[arg-type]
+    for second in (0, 2, 12, 22):
+        told(source, second)
+    assert background.started == 1
+    make_root(tmp_path, sockets=9_000)
+    told(source, 32)
+    assert background.started == 2
 
 
 def test_a_cache_that_emptied_is_told_again(tmp_path: Path) -> None:
