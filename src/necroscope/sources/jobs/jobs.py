@@ -85,6 +85,7 @@ class Jobs(Source):
     def start_segment(self) -> None:
         """The next read writes every member, so that the segment explains itself."""
         self._is_rewritten = True
+        self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
         reading = Reading()
@@ -103,6 +104,8 @@ class Jobs(Source):
         if self._logs.is_idle:
             self._start_logs()
         reading.parts = self._troubles()
+        is_at_rest = self._logs.is_idle and not self._members and not self._ended
+        self.idle_until_ns = self._next_ns if is_at_rest else 0
         return reading
 
     def _troubles(self) -> tuple[Trouble, ...]:
@@ -157,9 +160,9 @@ class Jobs(Source):
             reading.alarms.append(Alarm(kind, None, None, None, False, now.time_ns))
 
     def _look(self, now: Moment, reading: Reading) -> None:
-        self._newcomers.look()
         boot_ns = self._boottime()
-        asked = self._newcomers.take(ASKED_AT_ONCE, boot_ns)
+        self._newcomers.look(boot_ns)
+        asked = self._newcomers.take(ASKED_AT_ONCE)
         pids = [one.pid for one in asked]
         told = self._lookup.read_variables(pids, VARIABLES) if asked else []
         for newcomer, variables in zip(asked, told, strict=True):

@@ -37,7 +37,7 @@ class Newcomer:
     @property
     def started_ns(self) -> int:
         """Since the machine was started."""
-        return self.stat.started_ticks * NS_PER_S // _CLOCK_TICKS
+        return since_boot_ns(self.stat)
 
 
 class Newcomers:
@@ -51,9 +51,10 @@ class Newcomers:
         self._postponed: deque[Newcomer] = deque()
         self._random = chosen or random.Random()
 
-    def look(self) -> None:
+    def look(self, boot_ns: int) -> None:
         """Which processes came and went. Where very many came, some of them by lot: nobody can
-        choose to be in front.
+        choose to be in front. One that has not settled is met again at the next look, if it is
+        still there: most are not.
         """
         try:
             pids = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}
@@ -65,14 +66,13 @@ class Newcomers:
         fresh = pids - self._known - self.waiting.keys()
         self.unread = max(0, len(fresh) - READ_AT_ONCE)
         for pid in self._random.sample(sorted(fresh), READ_AT_ONCE) if self.unread else fresh:
-            self._read(pid)
+            self._read(pid, boot_ns)
 
-    def take(self, most: int, boot_ns: int) -> list[Newcomer]:
-        """At most this many of those that have settled: users in turns, of each the oldest first,
-        which have most of their life behind them. Then some of those that were postponed.
+    def take(self, most: int) -> list[Newcomer]:
+        """At most this many: users in turns, of each the oldest first, which have most of their
+        life behind them. Then some of those that were postponed.
         """
-        settled = [one for one in self.waiting.values() if boot_ns - one.started_ns >= _SETTLED_NS]
-        settled.sort(key=lambda one: one.stat.started_ticks)
+        settled = sorted(self.waiting.values(), key=lambda one: one.stat.started_ticks)
         taken = in_turns(settled, lambda one: one.uid, most)
         for one in taken:
             self.waiting.pop(one.pid)
@@ -88,15 +88,20 @@ class Newcomers:
         if len(self._postponed) < _MOST_POSTPONED and of_user < _MOST_POSTPONED_OF_USER:
             self._postponed.append(one)
 
-    def _read(self, pid: int) -> None:
+    def _read(self, pid: int, boot_ns: int) -> None:
         try:
             stat = parse_stat(read_once(f"{self._proc}/{pid}/stat") or b"")
         except (ValueError, IndexError):
             stat = None
         if stat is None or stat.is_kernel_thread or stat.state in "ZX":
             self._known.add(pid)
-        else:
+        elif boot_ns - since_boot_ns(stat) >= _SETTLED_NS:
             self.waiting[pid] = Newcomer(pid, real_user(self._proc, pid), stat)
+
+
+def since_boot_ns(stat: ProcessStat) -> int:
+    """When it was started, as CLOCK_BOOTTIME counts."""
+    return stat.started_ticks * NS_PER_S // _CLOCK_TICKS
 
 
 def in_turns(items: Iterable[Item], owner: Callable[[Item], Hashable], most: int) -> list[Item]:

@@ -119,6 +119,16 @@ def test_a_new_segment_tells_of_every_member(source: Jobs, tmp_path: Path) -> No
         process.wait()
 
 
+def test_without_a_job_there_is_nothing_to_do_until_the_next_look(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    source = Jobs(tmp_path, 5 * NS_PER_S, DirectReader())
+    source.read(Moment(0, 100 * NS_PER_S))
+    assert source.idle_until_ns == 105 * NS_PER_S
+    source.start_segment()
+    assert source.idle_until_ns == 0
+    source.close()
+
+
 def test_processes_of_another_cgroup_are_another_nodes(tmp_path: Path) -> None:
     reader = DirectReader()
     source = Jobs(Path("/"), 0, reader, "/no/such", lambda: time.clock_gettime_ns(7) + LATER_NS)

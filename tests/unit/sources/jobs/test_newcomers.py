@@ -25,8 +25,8 @@ def test_a_storm_of_one_user_does_not_keep_another_waiting(tmp_path: Path) -> No
         add(tmp_path, pid, STORM, started_ticks=pid)
     add(tmp_path, 5000, VICTIM, started_ticks=5000)
     newcomers = Newcomers(tmp_path)
-    newcomers.look()
-    taken = newcomers.take(64, LATER_NS)
+    newcomers.look(LATER_NS)
+    taken = newcomers.take(64)
     assert [one.pid for one in taken[:3]] == [1, 5000, 2], "each the oldest first"
     assert len(taken) == 64
     assert len(newcomers.waiting) == 401 - 64
@@ -36,11 +36,11 @@ def test_a_look_reads_a_bounded_part_by_lot_and_all_have_their_turn(tmp_path: Pa
     for pid in range(1, 1201):
         add(tmp_path, pid, STORM)
     newcomers = Newcomers(tmp_path, random.Random(1))
-    newcomers.look()
+    newcomers.look(LATER_NS)
     assert (len(newcomers.waiting), newcomers.unread) == (READ_AT_ONCE, 1200 - READ_AT_ONCE)
     assert sorted(newcomers.waiting) != list(range(1, READ_AT_ONCE + 1))
     for _ in range(2):
-        newcomers.look()
+        newcomers.look(LATER_NS)
     assert (len(newcomers.waiting), newcomers.unread) == (1200, 0)
 
 
@@ -48,21 +48,22 @@ def test_who_is_gone_or_has_had_its_turn_is_not_looked_at_again(tmp_path: Path) 
     for pid in (1, 2):
         add(tmp_path, pid, VICTIM)
     newcomers = Newcomers(tmp_path)
-    newcomers.look()
-    assert [one.pid for one in newcomers.take(1, LATER_NS)] == [1]
+    newcomers.look(LATER_NS)
+    assert [one.pid for one in newcomers.take(1)] == [1]
     (tmp_path / "2/stat").unlink()
     (tmp_path / "2/status").unlink()
     (tmp_path / "2").rmdir()
-    newcomers.look()
-    assert newcomers.take(9, LATER_NS) == []
+    newcomers.look(LATER_NS)
+    assert newcomers.take(9) == []
 
 
 def test_a_process_that_was_just_forked_waits(tmp_path: Path) -> None:
     add(tmp_path, 1, VICTIM)
     newcomers = Newcomers(tmp_path)
-    newcomers.look()
-    assert newcomers.take(9, NS_PER_S) == []
-    assert len(newcomers.take(9, LATER_NS)) == 1
+    newcomers.look(NS_PER_S)
+    assert newcomers.take(9) == []
+    newcomers.look(LATER_NS)
+    assert len(newcomers.take(9)) == 1
 
 
 @pytest.mark.parametrize(
@@ -84,14 +85,14 @@ def test_one_that_was_looked_at_too_early_is_looked_at_again_until_it_is_gone(
     add(tmp_path, 1, VICTIM)
     newcomers = Newcomers(tmp_path)
     for _ in range(3):
-        newcomers.look()
-        [one] = newcomers.take(64, LATER_NS)
+        newcomers.look(LATER_NS)
+        [one] = newcomers.take(64)
         newcomers.postpone(one)
     for file in (tmp_path / "1").iterdir():
         file.unlink()
     (tmp_path / "1").rmdir()
-    newcomers.look()
-    assert newcomers.take(64, LATER_NS) == []
+    newcomers.look(LATER_NS)
+    assert newcomers.take(64) == []
 
 
 def test_a_user_with_many_postponed_processes_takes_no_others_place(tmp_path: Path) -> None:
@@ -99,9 +100,9 @@ def test_a_user_with_many_postponed_processes_takes_no_others_place(tmp_path: Pa
         add(tmp_path, pid, STORM)
     add(tmp_path, 5000, VICTIM)
     newcomers = Newcomers(tmp_path)
-    newcomers.look()
-    for one in newcomers.take(1000, LATER_NS):
+    newcomers.look(LATER_NS)
+    for one in newcomers.take(1000):
         newcomers.postpone(one)
-    again = [one.pid for _ in range(10) for one in newcomers.take(0, LATER_NS)]
+    again = [one.pid for _ in range(10) for one in newcomers.take(0)]
     assert 5000 in again
     assert len(again) < 100
