@@ -9,7 +9,7 @@ import click
 from necroscope import __version__
 from necroscope.cli.fleet_asking import AnswerSource, with_source
 from necroscope.cli.recording_place import find_recording
-from necroscope.cli.secret_file import reading_warning
+from necroscope.cli.secret_file import read_token
 from necroscope.cli.view import address_of, listener_on, own_hosts
 from necroscope.errors import UsageError
 from necroscope.outlets.mcp.questions import RecordingQuestions
@@ -86,7 +86,11 @@ def _serve(server: "MCPServer[Any]", listen: str, token_file: Path | None) -> No
     host, _, port = listen.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
         raise UsageError(f"{listen!r} is not a valid address", "write it as 127.0.0.1:7455")
-    token = secrets.token_urlsafe(24) if token_file is None else _read_token(token_file)
+    token = (
+        secrets.token_urlsafe(24)
+        if token_file is None
+        else read_token(token_file, "--http-token-file")
+    )
     listener = listener_on(host, int(port))
     address = address_of(host, listener.getsockname()[1])
     click.echo(f"answering at {address}mcp", err=True)
@@ -101,18 +105,3 @@ def _serve(server: "MCPServer[Any]", listen: str, token_file: Path | None) -> No
     guarded = Guard(app, token, own_hosts(host), printed_by="necroscope mcp")
     config = uvicorn.Config(guarded, log_level="warning", access_log=False)
     uvicorn.Server(config).run([listener])
-
-
-def _read_token(file: Path) -> str:
-    if warning := reading_warning(file):
-        click.echo(f"warning: {warning}", err=True)
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {error}", "check --http-token-file") from None
-    if len(token) < 16 or not token.isascii() or not token.isprintable():
-        raise UsageError(
-            f"the token in {file} is too short or not plain text",
-            "write at least 16 printable characters into it",
-        )
-    return token

@@ -17,6 +17,7 @@ from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.cli.page_file import page_file, page_report
 from necroscope.cli.recording_place import recording_argument
+from necroscope.cli.secret_file import read_token
 from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
@@ -51,6 +52,12 @@ _SWITCH_S: Final = 0.0005
     metavar="H",
     help="address to listen on; anything but loopback is open to the network",
 )
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="F",
+    help="the token that clients such as Grafana must send [a new one, printed]",
+)
 @click.option("--no-browser", is_flag=True, help="print the address, open nothing")
 @click.option(
     "--export",
@@ -59,7 +66,14 @@ _SWITCH_S: Final = 0.0005
     metavar="F",
     help="write the page around all incidents to this one file instead, and serve nothing",
 )
-def command(source: Path, port: int, host: str, no_browser: bool, file: Path | None) -> None:
+def command(
+    source: Path,
+    port: int,
+    host: str,
+    token_file: Path | None,
+    no_browser: bool,
+    file: Path | None,
+) -> None:
     """The time machine: every core, event, flame graph and verdict of a recording on one page, from
     weeks to microseconds.
 
@@ -75,27 +89,34 @@ def command(source: Path, port: int, host: str, no_browser: bool, file: Path | N
     """
     if file is not None:
         check_built()
+    token = None if token_file is None else read_token(token_file, "--token-file")
     with opened_recording(source, None, None) as (store, notes):
         store.span()
         for note in notes:
             click.echo(f"note: {note}", err=True)
         if file is None:
-            serve(store, host, port, opens_browser=not no_browser)
+            serve(store, host, port, opens_browser=not no_browser, token=token)
             return
         with output_file(file) as out:
             out.write(page_file(store, read_report(store)))
 
 
-def serve(store: Store, host: str, port: int, *, opens_browser: bool) -> None:
-    """Blocks until interrupted."""
+def serve(
+    store: Store, host: str, port: int, *, opens_browser: bool, token: str | None = None
+) -> None:
+    """Blocks until interrupted. A `token` that the caller knows is not printed."""
     import uvicorn  # noqa: PLC0415 - the server is loaded only where it serves
 
     from necroscope.views.web.app import make_app  # noqa: PLC0415
 
     listener = listener_on(host, port)
-    token, once = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+    once = secrets.token_urlsafe(24)
     address = address_of(host, listener.getsockname()[1])
-    click.echo(f"the time machine is at {address}?token={token}\nCtrl-C ends it")
+    shown = address
+    if token is None:
+        token = secrets.token_urlsafe(24)
+        shown = f"{address}?token={token}"
+    click.echo(f"the time machine is at {shown}\nCtrl-C ends it")
     app = make_app(recording_of(store), token, own_hosts(host), once=once)
     config = uvicorn.Config(app, log_level="warning", access_log=False)
     # Answers are made in threads. By default each holds the interpreter for 5 ms at a time, several

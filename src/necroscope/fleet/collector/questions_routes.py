@@ -16,6 +16,7 @@ from necroscope.fleet.collector.collector import Collector
 from necroscope.fleet.flame_files import write_flame
 from necroscope.fleet.questions.answer import Json, Words, answer
 from necroscope.fleet.questions.choices import ChoicesAnswer, WorstCoresAnswer, choices, worst_cores
+from necroscope.fleet.questions.timeline import as_rows
 from necroscope.fleet.tokens import Grant
 from necroscope.model.span import Span
 
@@ -203,8 +204,9 @@ def timeline(
     where: Text = None,
     since: Moment = None,
     until: Moment = None,
+    format: Literal["json", "rows"] = "json",  # noqa: A002 - the word of the question
 ) -> Json:
-    """How often an event or a cause happened over time, by a label."""
+    """How often an event or a cause happened over time, by a label; as flat rows for dashboards."""
     words = {
         "event": event,
         "cause": cause,
@@ -213,7 +215,8 @@ def timeline(
         "since": since,
         "until": until,
     }
-    return _ask("timeline", grant, collector, words)
+    found = _ask("timeline", grant, collector, words)
+    return found if format == "json" else {"rows": as_rows(found)}
 
 
 @router.get("/jobs")

@@ -62,6 +62,17 @@ class TimelineAnswer:
         }
 
 
+def as_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The JSON of an answer as one flat row per bucket and value, as dashboards read it."""
+    return [
+        {"time": start, "value": each["value"], "times": times, "affected": affected}
+        for each in answer["series"]
+        for start, times, affected in zip(
+            answer["starts"], each["times"], each["affected"], strict=True
+        )
+    ]
+
+
 def timeline(
     questions: LakeQuestions, asked: Subject, by: str, span: Span, where: str | None = None
 ) -> TimelineAnswer:

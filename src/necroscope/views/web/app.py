@@ -48,6 +48,7 @@ from necroscope.views.web.parameters import (
 )
 from necroscope.views.web.reports import Reports
 from necroscope.views.web.waits_answer import waits_answer
+from necroscope.views.web.worst_core_rows import worst_core_rows
 
 Answer = TypeVar("Answer")
 TIME_LIMIT_S: Final = 10.0
@@ -268,6 +269,20 @@ def _add_cores(app: FastAPI, recording: ServedRecording, pictures: CorePictures)
             )
 
         return Response(await _in_thread(answer, is_long=True), media_type=MEDIA_TYPE)
+
+    @app.get("/api/worst-cores")
+    async def worst_cores(
+        from_ns: Moment,
+        to_ns: Moment,
+        columns: Annotated[Whole, Query(ge=1, le=4000)] = 500,
+    ) -> dict[str, Any]:
+        window = span_of(from_ns, to_ns)
+        return await _in_thread(
+            lambda: worst_core_rows(
+                recording.store, window, columns, recording.cpus(), TimeLimit(TIME_LIMIT_S)
+            ),
+            is_long=True,
+        )
 
 
 def _add_heat(app: FastAPI, store: Store) -> None:

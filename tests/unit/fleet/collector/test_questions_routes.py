@@ -161,3 +161,14 @@ def test_the_client_gets_the_same_and_turns_refusals_into_errors(client: httpx.C
         CollectorClient("http://127.0.0.1:9", "read").ask("nodes", {})
     with pytest.raises(NecroscopeError, match="status 404"):
         CollectorClient(f"{url}/elsewhere", "read").ask("nodes", {})
+
+
+def test_a_timeline_for_dashboards_has_one_row_per_bucket_and_value(client: httpx.Client) -> None:
+    words = {"event": "nic_reset", "by": "zone"}
+    answer = get(client, "timeline", **words).json()
+    rows = get(client, "timeline", **words, format="rows").json()["rows"]
+    assert len(rows) == len(answer["starts"]) * len(answer["series"])
+    assert sum(row["times"] for row in rows if row["value"] == "a") == sum(
+        answer["series"][0]["times"]
+    )
+    assert {row["time"] for row in rows} == {*answer["starts"]}

@@ -66,6 +66,7 @@ PATHS = (
     "speedscope",
     "tasks",
     "waits",
+    "worst-cores",
 )
 CASES = [
     (path, mode)
