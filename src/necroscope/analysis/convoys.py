@@ -13,7 +13,7 @@ for something else itself is followed there, and the report says where the evide
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from necroscope.analysis.attribution import container_of
@@ -21,9 +21,19 @@ from necroscope.analysis.case import Case
 from necroscope.analysis.episodes import touches
 from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
-from necroscope.analysis.report import Culprit, Evidence
+from necroscope.analysis.report import Culprit, Evidence, Origin
+from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.task_waits import TaskWait, Waiter
-from necroscope.analysis.wait_channels import STOPPED, UNREAD, is_release
+from necroscope.analysis.wait_channels import (
+    ANSWERED,
+    DEVICE,
+    MMAP_LOCK,
+    MMAP_SECTIONS,
+    STOPPED,
+    UNREAD,
+    WRITEBACK,
+)
+from necroscope.analysis.waits import WAITS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -31,6 +41,9 @@ _MOST_LINKS: Final = 3
 # Of the time that the lock was held: less is not what it was held for.
 _MUCH: Final = 0.3
 _NAMED: Final = 3
+# Of what is sampled inside a section: fewer are chance, and a smaller part is one of many.
+_LEAST_SAMPLES: Final = 5
+_MOST_OF_IT: Final = 0.6
 # Where a holder was found while others waited for it: sleeps that are ordinary by themselves,
 # and so are not recorded as waits.
 _WHEREABOUTS: Final = (
@@ -72,6 +85,13 @@ class Convoy:
     @property
     def tasks(self) -> int:
         return len({wait.task.tid for wait in self.waits})
+
+    @property
+    def waiters(self) -> str:
+        """`webapp and 2 more`, by program."""
+        programs = dict.fromkeys(wait.task.comm for wait in (self.longest, *self.waits))
+        others = f" and {len(programs) - 1} more" if len(programs) > 1 else ""
+        return f"{self.longest.task.comm}{others}"
 
     @property
     def longest(self) -> TaskWait:
@@ -124,6 +144,22 @@ class Convoy:
         return f"; it waits for {self.last.comm}[{self.last.pid}]{stopped}"
 
     @property
+    def held_up(self) -> str:
+        """`, which was stopped by a signal`, if it is known what held up the holder."""
+        if not self.chain:
+            return ""
+        first = self.chain[0]
+        if self.is_stopped:
+            return f", which was {first.channel.words}"
+        what = f"for core {first.cpu}" if first.is_for_a_core else first.channel.words
+        return f", which itself waited {what}"
+
+    @property
+    def is_behind_disk(self) -> bool:
+        """What was held is a symptom: its holder waited for a device."""
+        return bool(self.chain) and self.chain[-1].channel.kind in (DEVICE, WRITEBACK)
+
+    @property
     def to_wake(self) -> str | None:
         """The command that lets it go on if it, or whom it waits for, is stopped by a signal."""
         link = self.chain[-1] if self.chain else None
@@ -139,6 +175,13 @@ class Convoy:
         container = container_of(self.holder.cgroup, node)
         path = (self.found_in or self.holder_stack)[::-1]
         return Culprit(self.holder.comm, self.holder.pid, self.holder.cgroup, None, container, path)
+
+    def origin(self, node: Node) -> Origin | None:
+        """Where the chain ends, if that is another process; else the holder's own."""
+        last, holder = self.last, self.holder
+        if last is not None and holder is not None and last.pid not in (0, holder.pid):
+            return process_origin(last.comm)
+        return origin_of(self.culprit(node))
 
     def evidence(self, case: Case) -> list[Evidence]:
         longest = {wait.task.tid: wait for wait in sorted(self.waits, key=lambda w: w.seconds)}
@@ -180,6 +223,8 @@ class Convoy:
             texts = [
                 f"{who} has the other end, and {'has not read' if self.is_kept else 'read'} it"
             ]
+        elif self.longest.channel.kind in ANSWERED:
+            texts = [f"{who} ended it{through}"]
         texts += [f"meanwhile {wait.words()}" for wait in self.chain]
         texts += self._about_the_end()
         if work is not None:
@@ -221,7 +266,32 @@ def convoys(case: Case, kind: str) -> list[Convoy]:
         for name, waits in found.items()
         for part in ([waits] if waits[0].channel.is_one_lock else _linked(waits))
     ]
-    return sorted(made, key=lambda one: -one.total_s)
+    return sorted((_seen_inside(case, one) for one in made), key=lambda one: -one.total_s)
+
+
+def _seen_inside(case: Case, convoy: Convoy) -> Convoy:
+    """mmap_lock is that of one process: if nobody was seen to give it back, the thread that ran
+    inside its section meanwhile had it.
+    """
+    longest = convoy.longest
+    if convoy.holder is not None or longest.channel.name != MMAP_LOCK:
+        return convoy
+    inside = case.samples.machine.where(None, [longest.span], case.node.cores)
+    inside = inside.of_process(longest.task.pid).of(MMAP_SECTIONS).without(WAITS)
+    task = next(iter(inside.tasks()), None)
+    waiters = {wait.task.tid for wait in convoy.waits}
+    is_seen = task is not None and task.weight >= _LEAST_SAMPLES and task.share >= _MOST_OF_IT
+    if task is None or task.tid is None or task.tid in waiters or not is_seen:
+        return convoy
+    holder = Waiter(task.comm, longest.task.pid, task.tid, task.cgroup, None)
+    return replace(
+        convoy,
+        holder=holder,
+        held=longest.span,
+        found_in=inside.of_thread(task.tid).path()[::-1],
+        holders=1,
+        is_kept=True,
+    )
 
 
 def _linked(waits: Sequence[TaskWait]) -> list[list[TaskWait]]:
@@ -229,7 +299,8 @@ def _linked(waits: Sequence[TaskWait]) -> list[list[TaskWait]]:
     parts: list[tuple[set[int], list[TaskWait]]] = []
     for wait in waits:
         tids, own = {wait.task.tid}, [wait]
-        tids |= {wait.given_by.tid} if wait.given_by else set()
+        # Any thread of a server may answer.
+        tids |= {wait.given_by.tid, wait.given_by.pid} if wait.given_by else set()
         for part in [one for one in parts if one[0] & tids]:
             parts.remove(part)
             tids, own = tids | part[0], [*part[1], *own]
@@ -251,17 +322,16 @@ def _convoy(name: str, waits: Sequence[TaskWait], node: Node) -> Convoy:
     held, last = max(holds.values(), key=lambda one: one[0].length_ns)
     holder = last.given_by
     assert holder is not None
-    is_given = not last.is_open and is_release(last.kind, last.by_stack)
     return Convoy(
         name,
         tuple(waits),
         holder,
         held,
-        last.by_stack if is_given else (),
+        last.by_stack if last.is_given else (),
         chain_of(holder, held, node, name),
         len(holds),
         _found_in(holder.tid, waits),
-        not is_given,
+        not last.is_given,
     )
 
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.wait_channels import (
+    ANSWER,
+    ANSWERED,
+    CHILD,
     DEVICE,
     FILE_LOCK,
     FUTEX,
@@ -20,6 +23,7 @@ from necroscope.analysis.wait_channels import (
     WRITEBACK,
     WaitChannel,
     channel_of,
+    is_answer,
     is_release,
 )
 from necroscope.model.definitions import ORDINARY
@@ -36,6 +40,7 @@ _SHARED: Final = {
     WRITEBACK: "dirty pages to be written",
     FILE_LOCK: "a lock on a file",
     UNANSWERED: "an answer",
+    ANSWER: "a server to accept connections",
 }
 
 
@@ -99,16 +104,26 @@ class TaskWait(Lasting):
         if channel.kind == STOPPED:
             return process
         if channel.kind == UNREAD:
-            return f"the reader of a pipe or socket of {process}"
+            reader = self.given_by
+            return f"{reader.comm}[{reader.pid}] to read" if reader else f"a reader of {process}"
+        if channel.kind == CHILD:
+            return f"a child of {process}"
         return _SHARED.get(channel.kind, channel.name)
 
     @property
     def given_by(self) -> Waiter | None:
-        """Who had the lock until then, if it was one and was given back; else who had it when it
-        was last looked at.
+        """Who had the lock until then, if it was one and was given back, or who answered; else who
+        had it when it was last looked at.
         """
-        is_given = not self.is_open and is_release(self.kind, self.by_stack)
-        return self.by if is_given and self.by is not None else self.held_by
+        return self.by if self.is_given and self.by is not None else self.held_by
+
+    @property
+    def is_given(self) -> bool:
+        """Who ended it gave a lock back, read, or answered."""
+        if self.is_open:
+            return False
+        is_asked = self.channel.kind in ANSWERED
+        return is_release(self.kind, self.by_stack) or (is_asked and is_answer(self.by_stack))
 
     def words(self) -> str:
         """`trainer[71] waited 0.95 s for core 1`."""

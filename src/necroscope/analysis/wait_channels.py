@@ -36,6 +36,11 @@ _RWSEM: Final = functions(
 _PER_CPU_RWSEM: Final = functions("percpu_rwsem_wait* percpu_down_* __percpu_down_*")
 PRIMITIVES: Final = _MUTEX | _RWSEM | _PER_CPU_RWSEM
 MMAP_LOCK: Final = "mmap_lock"
+# System calls that have it while they work on the mappings of their own process.
+MMAP_SECTIONS: Final = functions(
+    "do_madvise do_mprotect_pkey __vm_munmap vm_munmap vm_mmap_pgoff __do_sys_brk __x64_sys_brk"
+    " __x64_sys_mremap __x64_sys_munmap dup_mm* do_mlock* __mm_populate do_mincore"
+)
 # kernel/futex/: who sleeps there, and how a lock of user space is given back.
 _FUTEX_SLEEPS: Final = functions("futex_* __futex_* do_futex")
 _FUTEX_RELEASES: Final = functions("futex_wake* do_futex futex_unlock_pi wake_futex_pi")
@@ -44,11 +49,13 @@ _FILE_LOCKS: Final = functions("locks_* __locks_* flock_* fcntl_setlk* posix_loc
 _WRITES: Final = functions(
     "pipe_write anon_pipe_write fifo_pipe_write wait_for_space splice_to_pipe sock_wait_for_wmem"
     " sock_alloc_send_pskb sk_stream_wait_memory unix_wait_for_peer unix_stream_sendmsg"
-    " unix_dgram_sendmsg tcp_sendmsg_locked tcp_sendmsg"
+    " unix_dgram_sendmsg tcp_sendmsg_locked tcp_sendmsg n_tty_write do_msgsnd do_mq_timedsend"
 )
-_READS: Final = functions(
-    "pipe_read anon_pipe_read fifo_pipe_read pipe_release unix_stream_* unix_dgram_* sock_wfree"
-    " unix_write_space sock_def_write_space* sk_stream_write_space tcp_*"
+# Where a task enters a system call (x86, arm64), and what a signal goes through: it ends a sleep
+# without an answer.
+_CALLS: Final = functions("do_syscall_64 entry_SYSCALL_64* __x64_sys_* el0_svc* invoke_syscall")
+_SIGNALS: Final = functions(
+    "complete_signal signal_wake_up_state __send_signal_locked send_signal_locked ptrace_*"
 )
 # How each is given back.
 _RELEASES: Final = (
@@ -166,13 +173,24 @@ _ANSWERS: Final = (
         "for its child (vfork) to start a program or to end",
     ),
     (
-        functions("inet_wait_for_connect inet_stream_connect __inet_stream_connect unix_*connect"),
+        functions("unix_*connect"),
         ANSWER,
         "for a server to accept its connection",
     ),
-    (functions("wait_for_partner fifo_open"), ANSWER, "for the other end of a FIFO to be opened"),
+    (
+        functions("inet_wait_for_connect inet_stream_connect __inet_stream_connect"),
+        ORDINARY_SLEEP,
+        "for a server, maybe of another machine, to accept its connection",
+    ),
+    (
+        functions("wait_for_partner fifo_open"),
+        ORDINARY_SLEEP,
+        "for the other end of a FIFO to be opened",
+    ),
     (functions("handle_userfault"), OTHER, "in a page fault that userfaultfd(2) has to answer"),
 )
+# What another process of this machine may have to answer: who ends the sleep tells.
+ANSWERED: Final = (ANSWER, CHILD, DEVICE, OTHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +210,11 @@ class WaitChannel:
         return self.kind == FUTEX or self.is_global or self.name == MMAP_LOCK
 
 
-# By kind of wait: the functions of who sleeps, what it is called, and how it is ended by the one
-# that was waited for.
+# By kind of wait: what it is called, in words, and the functions of who sleeps.
 _OF_USERS: Final = {
-    FUTEX: ("futex", "for a lock of its own program (futex)", _FUTEX_SLEEPS, _FUTEX_RELEASES),
-    FILE_LOCK: ("a lock on a file", "for a lock on a file", _FILE_LOCKS, _FILE_LOCKS),
-    UNREAD: ("a pipe or socket", "until the other end of a pipe or socket read", _WRITES, _READS),
+    FUTEX: ("futex", "for a lock of its own program (futex)", _FUTEX_SLEEPS),
+    FILE_LOCK: ("a lock on a file", "for a lock on a file", _FILE_LOCKS),
+    UNREAD: ("a pipe or socket", "until the other end of a pipe or socket read", _WRITES),
 }
 
 
@@ -205,10 +222,18 @@ def is_release(kind: str, by_stack: tuple[str, ...]) -> bool:
     """Who woke the sleeper gave a lock back, or read: a signal, a tracer or an exit wakes as
     well.
     """
-    if kind in (FILE_LOCK, UNREAD):
-        return any(name in _OF_USERS[kind][3] for name in by_stack[:_NEAR_QUEUED])
+    if kind == UNREAD:
+        return is_answer(by_stack)
+    if kind == FILE_LOCK:
+        return any(name in _FILE_LOCKS for name in by_stack[:_NEAR_QUEUED])
     groups = [_FUTEX_RELEASES] if kind == FUTEX else [release for release, _ in _RELEASES]
     return any(name in group for group in groups for name in by_stack[:_NEAR_RELEASE])
+
+
+def is_answer(by_stack: tuple[str, ...]) -> bool:
+    """A process ended the sleep in a system call of its own, and not by a signal."""
+    is_called = any(name in _CALLS for name in by_stack)
+    return is_called and not any(name in _SIGNALS for name in by_stack)
 
 
 def is_kernel_lock(by_stack: tuple[str, ...]) -> bool:
@@ -229,7 +254,7 @@ def channel_of(
     if kind == UNANSWERED:
         return WaitChannel(UNANSWERED, "an answer", "to read from a pipe or socket")
     if kind in _OF_USERS:
-        called, told, sleeps, _ = _OF_USERS[kind]
+        called, told, sleeps = _OF_USERS[kind]
         if not stack or any(function in sleeps for function in stack):
             return WaitChannel(kind, called, told)
         if kind == FUTEX:
@@ -260,10 +285,11 @@ def _in_the_kernel(
         name = next((name for name in stack if name in group), None)
         if name is not None:
             return WaitChannel(found, name, f"{words} ({name})")
-    if not by_stack:
+    if not by_stack or any(name in _SIGNALS for name in by_stack):
         for lock in _LOCKS:
-            if lock.is_global and stack[0] in lock.callers:
-                return WaitChannel(LOCK, lock.name, f"for {lock.name} ({stack[0]})", is_global=True)
+            # These sleep for nothing else themselves.
+            if (lock.is_global or lock.name == MMAP_LOCK) and stack[0] in lock.callers:
+                return WaitChannel(LOCK, lock.name, f"for {lock.name} ({stack[0]})", lock.is_global)
     return WaitChannel(OTHER, stack[0], f"in {stack[0]}")
 
 

@@ -14,6 +14,7 @@ from necroscope.analysis.machine_episodes import throttled_episodes
 from necroscope.analysis.node import Node
 from necroscope.analysis.task_waits import RUNNABLE, TaskWait, whole_waits
 from necroscope.analysis.wait_channels import (
+    ANSWER,
     CHILD,
     DEVICE,
     FILE_LOCK,
@@ -42,14 +43,19 @@ _BLOCKED_S: Final = {
     DEVICE: 1.0,
     OTHER: 1.0,
     FILE_LOCK: 1.0,
+    ANSWER: 1.0,
     # posix_spawn(3) starts a program in milliseconds.
-    CHILD: 10.0,
+    CHILD: 1.0,
     UNREAD: 1.0,
 }
 # Of a thread with a rhythm: so late, and this many beats, that whoever waits for it may notice.
 _LATE_S: Final = 0.5
 _MISSED: Final = 2.0
-_HUNG_S: Final = 10.0
+# For what has no name an incident by itself: one wait; of what a disk may need, which is slow by
+# trade, and of several waits together more.
+_HUNG_S: Final = 5.0
+_HUNG_DISK_S: Final = 10.0
+_AGAIN_S: Final = 1.0
 _NEVER_S: Final = float("inf")
 _WAITED_FOR_CORE: Final = (
     "ordinary tasks wanted core {cpu} and had to wait, {amount:,.0f} times, the longest"
@@ -154,7 +160,7 @@ def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
             longest.seconds,
             "tasks waited for {subject}, {amount:,.0f} times, the longest {wait_ms:,.0f} ms",
             "waits",
-            _is_hung(longest),
+            _is_hung(own),
             subject=longest.subject,
             amount=len(own),
         )
@@ -182,11 +188,15 @@ def _late(beats: Iterable[LateBeat]) -> Iterator[Episode]:
         )
 
 
-def _is_hung(wait: TaskWait) -> bool:
+def _is_hung(waits: Sequence[TaskWait]) -> bool:
     """An incident whatever the reason; threads of the kernel may wait like this by trade."""
-    kinds = (LOCK, DEVICE, WRITEBACK, OTHER, CHILD)
-    is_held = wait.channel.kind in kinds and wait.task.policy != "kernel"
-    return is_held and wait.seconds >= _HUNG_S
+    kinds = (LOCK, DEVICE, WRITEBACK, OTHER, CHILD, ANSWER)
+    own = [wait for wait in waits if wait.channel.kind in kinds and wait.task.policy != "kernel"]
+    again = [wait.seconds for wait in own if wait.seconds >= _AGAIN_S]
+    return any(
+        wait.seconds >= (_HUNG_DISK_S if wait.channel.kind in (DEVICE, WRITEBACK) else _HUNG_S)
+        for wait in own
+    ) or (len(again) > 1 and sum(again) >= _HUNG_DISK_S)
 
 
 def _together(waits: Iterable[tuple[object, TaskWait]]) -> Iterator[list[TaskWait]]:

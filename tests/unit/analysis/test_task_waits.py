@@ -61,7 +61,7 @@ def test_many_short_waits_are_a_crowded_core_and_few_are_not() -> None:
 
 
 def test_an_ordinary_sleep_is_no_episode() -> None:
-    node = wait(drawn_node(IDLE), 10, 5.0, stack="wait_for_vfork_done;kernel_clone")
+    node = wait(drawn_node(IDLE), 10, 5.0, stack="wait_for_partner;fifo_open")
     assert not episodes(node, EpisodeKind.TASK_BLOCKED)
 
 
@@ -132,7 +132,10 @@ def test_other_sleeps_are_told_by_their_functions(stack: str, kind: str) -> None
         ("blocked", "handle_userfault;__handle_mm_fault", "other", "userfaultfd(2)"),
         ("blocked", "kernel_clone;__do_sys_vfork", "child", "vfork"),
         ("blocked", "unix_wait_for_peer;unix_stream_connect", "answer", "accept"),
-        ("blocked", "wait_for_partner;fifo_open", "answer", "FIFO"),
+        ("blocked", "wait_for_partner;fifo_open", "ordinary", "FIFO"),
+        ("blocked", "inet_wait_for_connect;__inet_stream_connect", "ordinary", "another machine"),
+        ("unread", "wait_woken;n_tty_write;file_tty_write", "unread", "other end"),
+        ("unread", "do_msgsnd;__x64_sys_msgsnd", "unread", "other end"),
         ("blocked", "do_freezer_trap;get_signal", "stopped", "frozen"),
         ("stopped", "get_signal;arch_do_signal_or_restart", "stopped", "frozen"),
         ("stopped", "ptrace_stop;get_signal", "stopped", "tracer"),

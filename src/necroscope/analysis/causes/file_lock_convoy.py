@@ -16,7 +16,6 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import FILE_LOCK
 
@@ -43,9 +42,7 @@ def assess(case: Case) -> Assessment | None:
             f" {whose}{stopped} {has}{convoy.because}"
         ),
         culprit=culprit,
-        origin=process_origin(convoy.last.comm)
-        if convoy.last is not None and convoy.last != holder
-        else origin_of(culprit),
+        origin=convoy.origin(case.node),
         fix=(convoy.to_wake,) if convoy.to_wake else (),
     )
 

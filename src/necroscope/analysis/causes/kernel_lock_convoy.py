@@ -19,9 +19,8 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.convoys import Convoy, convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
-from necroscope.analysis.wait_channels import DEVICE, LOCK, WRITEBACK
+from necroscope.analysis.wait_channels import LOCK
 
 LIMITS: Final = Thresholds(
     global_s=Threshold(0.2, "a lock that the whole system takes is held for microseconds"),
@@ -40,21 +39,20 @@ def assess(case: Case) -> Assessment | None:
     least_s = limits.global_s if channel.is_global else limits.object_s
     is_long = convoy.longest.seconds >= least_s or convoy.total_s >= limits.crowd_s
     is_convoy = convoy.tasks > 1 or convoy.longest.seconds >= limits.alone_s
-    is_behind_disk = bool(convoy.chain) and convoy.chain[-1].channel.kind in (DEVICE, WRITEBACK)
     is_told = convoy.holder is not None or convoy.tasks > 1
     culprit = convoy.culprit(case.node)
     against = []
-    if is_behind_disk:
+    if convoy.is_behind_disk:
         against.append(case.evidence(f"its holder slept {convoy.chain[-1].channel.words}", "waits"))
     return Assessment(
         explains=0.9,
         is_confirmed=is_long and is_convoy and is_told,
-        doubt=limits.behind_disk if is_behind_disk and not channel.is_global else 0.0,
+        doubt=limits.behind_disk if convoy.is_behind_disk and not channel.is_global else 0.0,
         evidence=[*convoy.evidence(case), *suffering(case)],
         against=against,
         summary=_summary(convoy),
         culprit=culprit,
-        origin=origin_of(culprit),
+        origin=convoy.origin(case.node),
     )
 
 

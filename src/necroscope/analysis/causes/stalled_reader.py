@@ -13,10 +13,9 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.convoys import Convoy, convoys
+from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import ORDINARY_SLEEP, UNANSWERED, UNREAD
 
@@ -40,30 +39,19 @@ def assess(case: Case) -> Assessment | None:
     )
     is_held_up = held_up_s >= case.limits.held_up * longest.seconds
     own_will = case.evidence(f"no wait of {whose} itself is recorded: it may be slow", "waits")
-    last = convoy.last
     return Assessment(
         explains=0.9,
         is_confirmed=reader is not None and longest.seconds >= case.limits.longest_s and is_held_up,
         evidence=[*convoy.evidence(case), *suffering(case)],
         against=() if is_held_up else (own_will,),
         summary=(
-            f"{longest.task.comm} waited up to {longest.seconds:.1f} s at a full pipe or socket"
-            f" that {whose} should read{_why(convoy)}"
+            f"{convoy.waiters} waited up to {longest.seconds:.1f} s at a full pipe or socket"
+            f" that {whose} should read{convoy.held_up}"
         ),
         culprit=culprit,
-        origin=process_origin(last.comm) if last is not None else origin_of(culprit),
+        origin=convoy.origin(case.node),
         fix=(convoy.to_wake,) if convoy.to_wake else (),
     )
-
-
-def _why(convoy: Convoy) -> str:
-    if not convoy.chain:
-        return ""
-    first = convoy.chain[0]
-    if convoy.is_stopped:
-        return f", which was {first.channel.words}"
-    what = f"for core {first.cpu}" if first.is_for_a_core else first.channel.words
-    return f", which itself waited {what}"
 
 
 CAUSE = Cause(

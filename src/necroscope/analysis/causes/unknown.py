@@ -12,9 +12,11 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.hung_tasks import hung_tasks
-from necroscope.analysis.report import Culprit, Evidence
+from necroscope.analysis.report import Culprit, Evidence, Origin
 from necroscope.analysis.task_origin import process_origin
+from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.unnamed_origin import origin_behind
+from necroscope.analysis.wait_channels import STOPPED
 from necroscope.analysis.waits import lock_wait
 from necroscope.model.units import format_moment
 
@@ -96,17 +98,8 @@ def _of_a_wait(case: Case) -> Assessment:
     longest = max(waits, key=lambda wait: wait.seconds)
     task, tasks = longest.task, {wait.task.tid for wait in waits}
     others = f", and {len(tasks) - 1} more tasks with it" if len(tasks) > 1 else ""
-    texts = [f"{task.comm}[{task.tid}] slept in {' < '.join(longest.stack[:6]) or 'the kernel'}"]
-    if longest.held_by is not None:
-        holder, where = longest.held_by, " < ".join(longest.held_stack[:4])
-        texts.append(
-            f"{holder.comm}[{holder.tid}] had it{f', and was in {where}' if where else ''}"
-        )
-    if longest.by is not None:
-        woken = " < ".join(longest.by_stack[:4])
-        texts.append(f"{longest.by.comm}[{longest.by.tid}] ended it, through {woken}")
-    elif not longest.is_open:
-        texts.append("an interrupt or a timer ended it, no task")
+    culprit, origin = _in_the_way(longest)
+    texts = [*_about_the_wait(longest), *_who_stood_still(case, longest)]
     return Assessment(
         explains=0.0,
         is_confirmed=False,
@@ -115,14 +108,53 @@ def _of_a_wait(case: Case) -> Assessment:
             case.evidence(_who_ran(case), "samples"),
             *suffering(case),
         ],
-        culprit=Culprit(task.comm, task.pid, task.cgroup, path=longest.stack[::-1]),
-        origin=process_origin(task.comm),
+        culprit=culprit,
+        origin=origin,
         summary=f"{longest.words()}{others}; no known mechanism explains it",
         fix=(
             f"look at all waits of it: necroscope flame DIR --waits {_window(case)}",
             f"all waits of that program: necroscope diagnose DIR --victim {task.pid}",
         ),
     )
+
+
+def _in_the_way(wait: TaskWait) -> tuple[Culprit, Origin | None]:
+    """Who had what was waited for, or ended the wait; else who waited, on whom nobody can act."""
+    ahead, task = wait.given_by, wait.task
+    if ahead is None:
+        return Culprit(task.comm, task.pid, task.cgroup, path=wait.stack[::-1]), None
+    path = wait.by_stack if wait.is_given else wait.held_stack
+    culprit = Culprit(ahead.comm, ahead.pid, ahead.cgroup, path=path[::-1])
+    return culprit, process_origin(ahead.comm)
+
+
+def _about_the_wait(wait: TaskWait) -> list[str]:
+    """Where it slept, who had it, who ended it."""
+    who = f"{wait.task.comm}[{wait.task.tid}]"
+    texts = [f"{who} slept in {' < '.join(wait.stack[:6]) or 'the kernel'}"]
+    if wait.held_by is not None:
+        holder, where = wait.held_by, " < ".join(wait.held_stack[:4])
+        texts.append(
+            f"{holder.comm}[{holder.tid}] had it{f', and was in {where}' if where else ''}"
+        )
+    if wait.by is not None:
+        woken = " < ".join(wait.by_stack[:4])
+        texts.append(f"{wait.by.comm}[{wait.by.tid}] ended it, through {woken}")
+    elif not wait.is_open:
+        texts.append("an interrupt or a timer ended it, no task")
+    return texts
+
+
+def _who_stood_still(case: Case, wait: TaskWait) -> list[str]:
+    """Processes that were stopped for most of the wait: maybe it was one of them that had to end
+    it.
+    """
+    stops = [one for one in case.node.waits if one.channel.kind == STOPPED]
+    near = [
+        (min(one.to_ns, wait.to_ns) - max(one.from_ns, wait.from_ns), one.words()) for one in stops
+    ]
+    found = [words for both_ns, words in near if both_ns >= _HOLDS * (wait.to_ns - wait.from_ns)]
+    return [f"meanwhile {words}" for words in found[:_NAMED]]
 
 
 def _who_ran(case: Case) -> str:

@@ -18,7 +18,6 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.task_waits import Waiter
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import FUTEX, STOPPED, UNANSWERED
@@ -61,7 +60,7 @@ def assess(case: Case) -> Assessment | None:
             f"{convoy.because}"
         ),
         culprit=culprit,
-        origin=origin_of(culprit),
+        origin=convoy.origin(case.node),
         fix=(_look_inside(culprit.pid),) if culprit and culprit.pid else (),
     )
 

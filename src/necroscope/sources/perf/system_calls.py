@@ -12,7 +12,8 @@ from typing import Final
 ORDINARY, ANSWER, FUTEX, FILE_LOCK, WRITE, FCNTL = 0, 1, 2, 4, 5, 6
 CALLS: Final = 512
 _X86_64: Final = {
-    WRITE: (1, 20, 44, 46, 307),  # write writev sendto sendmsg sendmmsg
+    # write writev sendto sendmsg sendmmsg msgsnd mq_timedsend
+    WRITE: (1, 20, 44, 46, 307, 69, 242),
     FUTEX: (202,),
     FILE_LOCK: (73,),
     FCNTL: (72,),
@@ -28,7 +29,7 @@ _X86_64: Final = {
     ),
 }
 _AARCH64: Final = {
-    WRITE: (64, 66, 206, 211, 269),
+    WRITE: (64, 66, 206, 211, 269, 189, 182),
     FUTEX: (98,),
     FILE_LOCK: (32,),
     FCNTL: (25,),

@@ -48,7 +48,7 @@ _STATE, _OWNER = -16, -24
 # include/linux/hung_task.h; rwsems for readers and for writers are 2 and 3.
 _LOCK_TYPE, _MUTEX, _SEMAPHORE = 0x3, 0x0, 0x1
 # kernel/locking/rwsem.c and mutex.h: bits of an owner that are not part of its address.
-_READ_LOCKED, _OWNER_FLAGS = 0x1, 0x7
+_OWNER_FLAGS: Final = 0x7
 # include/linux/sched.h: stopped by a signal, by a tracer, frozen (v1); sched/jobctl.h: frozen (v2).
 _STOPPED_STATES, _FROZEN = 0x4 | 0x8 | 0x8000, 1 << 23
 _STALE_BITS: Final = 40  # ns: 18 minutes
@@ -100,7 +100,9 @@ class ScanProgram(RhythmCode):
         return leave(program)
 
     def _name_owner(self, program: bpf.Program, blocker: Blocker) -> None:
-        """Into record R8 who has the lock that R6 sleeps for. Of readers a rwsem keeps no list."""
+        """Into record R8 who has the lock that R6 sleeps for. Of several readers a rwsem knows the
+        last, and with CONFIG_DETECT_HUNG_TASK_BLOCKER that one only while it reads.
+        """
         program.load64(bpf.R9, bpf.R6, blocker.lock)
         program.jump_if_equal(bpf.R9, 0, "write")
         program.move(bpf.R3, bpf.R9)
@@ -115,9 +117,6 @@ class ScanProgram(RhythmCode):
         program.add_constant(bpf.R1, _OWNER)
         _read(program, 8)
         program.load64(bpf.R1, bpf.R10, _OWNER)
-        program.jump_if_equal(bpf.R9, _MUTEX, "owned")
-        program.jump_if_any_bit(bpf.R1, _READ_LOCKED, "write")
-        program.label("owned")
         program.keep_bits(bpf.R1, ~_OWNER_FLAGS)
         program.jump_if_equal(bpf.R1, 0, "write")
         program.move(bpf.R9, bpf.R1)

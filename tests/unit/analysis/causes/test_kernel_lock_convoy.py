@@ -126,3 +126,33 @@ def test_one_that_freed_a_sleeper_by_a_signal_did_not_hold_the_lock() -> None:
     verdict = diagnose(node).incidents[0].verdict
     assert "of which no holder was seen" in verdict.summary
     assert verdict.culprit is None or verdict.culprit.comm != "kill"
+
+
+def test_the_thread_that_ran_inside_mmap_lock_held_it_although_nobody_saw_it_end() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..........ffffffff............
+        f: system  filler[70]  /a  main > do_syscall_64, do_madvise, handle_mm_fault, clear_page
+        """
+    )
+    killed = by("kill", 90, stack="complete_signal;do_send_sig_info;__x64_sys_kill;do_syscall_64")
+    wait(node, 10, 8.0, "service", 70, tid=71, stack="vm_mmap_pgoff;do_syscall_64", **killed)
+    (incident,) = [i for i in diagnose(node).incidents if i.core is None]
+    assert incident.verdict.cause == "kernel-lock-convoy"
+    assert "mmap_lock of process 70, which filler held" in incident.verdict.summary
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "filler"
+
+
+def test_another_process_in_the_same_section_is_not_the_holder() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..........ffffffff............
+        f: system  other[99]  /a  main > do_syscall_64, do_madvise, handle_mm_fault, clear_page
+        """
+    )
+    wait(node, 10, 8.0, "service", 70, tid=71, stack="vm_mmap_pgoff", is_open=True)
+    (incident,) = [i for i in diagnose(node).incidents if i.core is None]
+    assert incident.verdict.cause == "unknown"

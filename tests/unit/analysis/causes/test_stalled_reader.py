@@ -46,3 +46,17 @@ def test_a_reader_that_is_slow_by_itself_is_no_incident() -> None:
 def test_a_short_stop_of_the_reader_is_no_incident() -> None:
     node = wait(full_pipe(drawn_node(IDLE), 1.5), 10.0, 1.5, "shipper", 80, kind="stopped")
     assert not diagnose(node).incidents
+
+
+def test_all_who_write_to_one_reader_are_one_incident() -> None:
+    node = drawn_node(IDLE)
+    stacks = {"stack": "unix_wait_for_peer;unix_dgram_sendmsg;__x64_sys_sendto"}
+    read = by("logd", 80, stack="__wake_up_sync_key;__unix_dgram_recvmsg;__sys_recvfrom;el0_svc")
+    for pid in (71, 72, 73):
+        wait(node, 10, 8.0, f"service-{pid}", pid, kind="unread", **stacks, **read)
+    wait(node, 10.1, 7.8, "logd", 80, kind="stopped")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "stalled-reader"
+    assert "and 2 more waited up to 8.0 s" in incident.verdict.summary
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "logd"

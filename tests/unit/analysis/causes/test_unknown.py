@@ -1,10 +1,16 @@
 """What no mechanism explains is reported as far as it is known."""
 
 from tests.drawn_node import drawn_node
+from tests.drawn_waits import wait
 
 from necroscope.analysis.engine import diagnose
 
 QUIET = "core 0: " + 60 * "." + "\ncore 1: " + 60 * "."
+
+IDLE = """
+    core 0:  ..............................
+    core 1:  ..............................
+    """
 
 
 def test_the_line_leads_where_only_the_log_tells_of_it() -> None:
@@ -93,3 +99,23 @@ def test_of_processes_that_do_not_last_who_starts_them_is_to_be_acted_on() -> No
     assert verdict.origin is not None
     assert verdict.origin.name == "supervisor"
     assert any("supervisor starts processes" in item.text for item in verdict.evidence)
+
+
+def test_who_was_stopped_while_a_task_stood_is_told_and_nobody_is_accused() -> None:
+    node = wait(drawn_node(IDLE), 10, 8.0, "webapp", 71, stack="some_driver_wait", is_open=True)
+    wait(node, 10.1, 7.8, "daemon", 80, kind="stopped")
+    (incident,) = diagnose(node).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "unknown"
+    assert verdict.origin is None
+    assert any("meanwhile daemon[80] stood still" in item.text for item in verdict.evidence)
+
+
+def test_the_same_unexplained_wait_again_and_again_is_an_incident() -> None:
+    node = drawn_node(IDLE)
+    for turn in range(4):
+        wait(node, 5 + 4 * turn, 3.0, "db", 71, stack="folio_wait_writeback;do_fsync")
+    (incident,) = diagnose(node).incidents
+    assert "db[71] waited 3.00 s for dirty pages to be written" in incident.verdict.summary
+    once = wait(drawn_node(IDLE), 5, 3.0, "db", 71, stack="folio_wait_writeback;do_fsync")
+    assert not diagnose(once).incidents

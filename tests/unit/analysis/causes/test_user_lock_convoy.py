@@ -98,3 +98,18 @@ def test_a_holder_that_waits_for_an_answer_is_followed_and_still_holds_the_lock(
     assert incident.verdict.cause == "user-lock-convoy"
     assert incident.verdict.confidence > 0.9
     assert incident.verdict.summary.endswith("that compactor held; it waits for backend[90]")
+
+
+def test_the_one_that_has_the_holders_core_is_what_to_act_on() -> None:
+    node = drawn_node("""
+        core 0:  ..............................
+        core 1:  ..............................
+        """)
+    given = by("flusher", 70, stack="futex_wake;do_futex;do_syscall_64")
+    for tid in (71, 72):
+        wait(node, 10, 1.5, "server", 70, tid=tid, kind="futex", futex=4096, **given)
+    wait(node, 10.05, 1.4, "flusher", 70, **by("audio", 99, policy="fifo", ran_ns=10**9))
+    (incident,) = [i for i in diagnose(node).incidents if i.core is None]
+    assert incident.verdict.cause == "user-lock-convoy"
+    assert incident.verdict.origin is not None
+    assert incident.verdict.origin.name == "audio"

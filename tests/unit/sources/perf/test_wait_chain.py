@@ -1,6 +1,7 @@
 """The chain of who waits for whom, followed on the live kernel through a lock, a socket and a stop."""
 
 import fcntl
+import mmap
 import os
 import signal
 import socket
@@ -14,10 +15,12 @@ import pytest
 from necroscope.model.reading import Moment
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_MS, NS_PER_S
+from necroscope.sources.perf import btf
 from necroscope.sources.perf.waits import Waits
 from necroscope.sources.sysfs import cpus
 
 COLUMNS = [column.name for column in TABLES["waits"].columns]
+FILE_BYTES = 256 << 20
 POSSIBLE = Path("/sys/devices/system/cpu/possible")
 
 
@@ -79,3 +82,47 @@ def test_from_a_lock_on_a_file_over_a_socket_to_a_process_that_is_stopped() -> N
     assert waits["stopped"]["pid"] == backend
     assert isinstance(waits["unanswered"]["waited_ns"], int)
     assert waits["unanswered"]["waited_ns"] >= NS_PER_S // 2
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_who_reads_under_a_lock_that_another_wants_to_write_is_its_holder() -> None:
+    """i_rwsem: a read past the page cache has it for as long as the disk takes, a write wants it."""
+    if not btf.read(Path("/"), ("task_struct",)).has("task_struct", "blocker"):
+        pytest.skip("this kernel does not say for which lock a task sleeps (6.16 may)")
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
+        file.truncate(FILE_BYTES)
+        for _ in range(FILE_BYTES >> 20):
+            file.write(b"x" * (1 << 20))
+        file.flush()
+
+        def read_directly() -> None:
+            descriptor = os.open(file.name, os.O_RDONLY | os.O_DIRECT)
+            area = mmap.mmap(-1, FILE_BYTES)
+            while True:
+                os.preadv(descriptor, [area], 0)
+
+        def write() -> None:
+            descriptor = os.open(file.name, os.O_WRONLY)
+            while True:
+                os.pwrite(descriptor, b"y", 0)
+
+        source = Waits(Path("/"), cpus.parse(POSSIBLE.read_text()), 20 * NS_PER_MS, lambda _: "f")
+        source.read(Moment(0, time.monotonic_ns()))
+        reader, writer = child(read_directly), child(write)
+        holders: set[object] = set()
+        deadline_s = time.monotonic() + 20
+        try:
+            while reader not in holders and time.monotonic() < deadline_s:
+                time.sleep(0.02)
+                moment = Moment(time.monotonic_ns(), time.monotonic_ns())
+                rows = source.read(moment).rows["waits"]
+                waits = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+                own = [wait for wait in waits if wait["pid"] == writer and wait["is_open"]]
+                holders |= {wait["by_pid"] for wait in own}
+        finally:
+            source.close()
+            for pid in (reader, writer):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+    assert reader in holders
