@@ -21,8 +21,9 @@ import pyarrow as pa
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.opened_bundle import open_bundle
 from necroscope.fleet.protocol import decode
-from necroscope.model.tables import TABLES
+from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.block import _HEADER, MAGIC
+from necroscope.segment.manifest import Manifest, TableEntry
 from necroscope.segment.reader import SegmentReader
 from necroscope.sources.jobs.followed_member import parse_address, parse_stat
 from necroscope.sources.jobs.last_words import last_words
@@ -110,6 +111,29 @@ def manifest(content: bytes) -> None:
         read_all(directory)
 
 
+def table(content: bytes) -> None:
+    """A table's file, as a manifest that knows it says; of `cores` and `stacks`, so that numbers,
+    texts and lists are asked for.
+    """
+    length = int.from_bytes(content[-8:-4], "little") + 8
+    if not 8 < length < len(content) - 8:
+        return
+    edges = [0, 4, len(content) - length, len(content)]
+    ranges = [[a, b - a, zlib.crc32(content[a:b])] for a, b in itertools.pairwise(edges)]
+    entry = {"rows": 1, "bytes": len(content), "from_ns": 0, "to_ns": 1 << 62, "ranges": ranges}
+    with folder() as directory:
+        segment = directory / SEGMENT
+        segment.mkdir()
+        names = ("cores", "events", "stacks")
+        for name in names:
+            (segment / f"{name}.parquet").write_bytes(content)
+        Manifest(
+            SCHEMA_VERSION, SEGMENT, "n", "b", 0, 1 << 62, 2,
+            {name: TableEntry(**entry) for name in names},
+        ).write(segment)  # fmt: skip
+        SegmentReader(segment).verify()
+
+
 def bundle(content: bytes) -> None:
     packed = pa.compress(content, codec="zstd", asbytes=True)
     with folder() as directory:
@@ -192,6 +216,7 @@ IDENTITY = checked(b'{"schema":1,"node":"n","boot_id":"b","made_by":"x","labels"
 FORMATS: dict[str, Callable[[bytes], None]] = {
     "segment": live_segment,
     "manifest": manifest,
+    "table": table,
     "bundle": bundle,
     "protocol": batch,
     "kmsg": kernel_log,

@@ -1,9 +1,9 @@
 """A recording is read in a process of its own: its author may have made it to end whoever reads it.
 
-Arrow ends its process on some Parquet footers that lie (`terminate`, seen with version 26), and a
-few kilobytes of Parquet can hold any number of equal rows. Neither can be caught from inside. So
-the commands that read recordings fork before anything is imported: the child reads, within a limit
-on its memory; the parent waits, passes signals on, and says how the child ended.
+`segment` refuses the lies that are known before Arrow reads a table. This is for those that are
+not: an abort in C++ cannot be caught from inside, nor can the kernel's OOM killer. So the commands
+that read recordings fork before anything is imported: the child reads, within a limit on its
+memory; the parent waits, passes signals on, and says how the child ended.
 """
 
 import contextlib

@@ -2,9 +2,8 @@
 anything in it is read.
 """
 
-import contextlib
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +12,7 @@ from necroscope.errors import CorruptData
 from necroscope.fleet.bundle import unpack
 from necroscope.fleet.table_files import plain_bytes
 from necroscope.model.units import format_duration
+from necroscope.segment.parquet_claims import Chunk, decoded_bytes, footer_of, read_footer
 from necroscope.store.excerpt import LONGEST_NS
 from necroscope.store.query import Store
 
@@ -21,7 +21,6 @@ _MOST_VALUES: Final = 1 << 26
 _MOST_BYTES: Final = 512 << 20
 _MOST_TEXT_BYTES: Final = 1 << 30
 _LONGEST_SPAN_NS: Final = 24 * LONGEST_NS
-_TEXT: Final = "BYTE_ARRAY"
 # Names of columns need not be UTF-8, and then Arrow's error is Python's own.
 _NOT_READABLE: Final = (OSError, ValueError, pa.ArrowException)
 
@@ -46,57 +45,58 @@ def open_bundle(content: bytes, directory: Path) -> Store:
 
 
 def _check_tables(directory: Path) -> None:
-    """By their footers first: some bytes of a file can stand for any number of equal rows, and a
+    """By their own claims first: some bytes of a file can stand for any number of equal rows, and a
     row for any number of values.
     """
-    footers = {
-        path: footer
-        for path in directory.glob("*/*.parquet")
-        if (footer := _footer(path)) is not None
+    claims = {
+        path: claim for path in directory.glob("*/*.parquet") if (claim := _claim(path)) is not None
     }
-    groups = [
-        footer.row_group(number)
-        for footer in footers.values()
-        for number in range(footer.num_row_groups)
-    ]
-    values, size_bytes = (
-        sum(map(_values, groups)),
-        sum(abs(group.total_byte_size) for group in groups),
-    )
+    values = sum(claim.values for claim in claims.values())
+    size_bytes = sum(claim.size_bytes for claim in claims.values())
     if values > _MOST_VALUES or size_bytes > _MOST_BYTES:
         raise CorruptData(
             f"the bundle says that it holds {values:,} values of {size_bytes:,} bytes"
         )
     text_bytes = 0
-    for path, footer in footers.items():
-        columns = [footer.schema.column(number) for number in range(len(footer.schema))]
-        texts = [column for column in columns if column.physical_type == _TEXT]
-        if any(column.max_repetition_level for column in texts):
+    for path, claim in claims.items():
+        if any(chunk.is_nested for chunk in claim.texts):
             raise CorruptData(
                 f"the bundle's {path.name} holds lists of texts, which no table of a recording has"
             )
-        text_bytes += _text_bytes(path, [column.name for column in texts])
+        text_bytes += _text_bytes(path, sorted({chunk.column for chunk in claim.texts}))
         if text_bytes > _MOST_TEXT_BYTES:
             raise CorruptData(f"the bundle holds texts of {text_bytes:,} bytes")
 
 
-def _footer(path: Path) -> Any:
-    """None if it cannot be read: what is damaged is reported by who reads it."""
-    with contextlib.suppress(*_NOT_READABLE):
-        return pq.read_metadata(path)
-    return None
+class _Claim(NamedTuple):
+    values: int
+    size_bytes: int
+    texts: list[Chunk]
 
 
-def _values(group: Any) -> int:
-    columns = [group.column(number) for number in range(group.num_columns)]
-    return sum(max(abs(group.num_rows), abs(column.num_values)) for column in columns)
+def _claim(path: Path) -> _Claim | None:
+    """None if its footer contradicts itself: whoever reads it finds the same, and notes a gap."""
+    content = path.read_bytes()
+    try:
+        groups = read_footer(footer_of(content))
+    except CorruptData:
+        return None
+    chunks = [chunk for group in groups for chunk in group.chunks]
+    columns = {chunk.column for chunk in chunks}
+    try:
+        size_bytes = sum(decoded_bytes(content, group, columns, columns) for group in groups)
+    except CorruptData as error:
+        raise CorruptData(f"the bundle's {path.name} cannot be read: {error}") from None
+    texts = [chunk for chunk in chunks if chunk.is_text]
+    return _Claim(sum(chunk.values for chunk in chunks), size_bytes, texts)
 
 
 def _text_bytes(path: Path, names: list[str]) -> int:
     """With each text written out as often as it is there."""
+    if not names:
+        return 0
     try:
-        return (
-            plain_bytes(pq.read_table(path, columns=names, read_dictionary=names)) if names else 0
-        )
+        with pq.ParquetFile(path, read_dictionary=names) as file:
+            return plain_bytes(file.read(columns=names))
     except _NOT_READABLE as error:
         raise CorruptData(f"the bundle's {path.name} cannot be read: {error}") from None

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from necroscope.segment.arrow import gaps_of, schema_of
 from necroscope.segment.checksum import open_regular
 from necroscope.segment.kept_rows import KeptRows
 from necroscope.segment.manifest import ByteRange, Manifest, TableEntry, read_manifest
+from necroscope.segment.parquet_claims import RowGroup, decoded_bytes, read_footer
 from necroscope.segment.recording import segment_bytes, segment_start_ns
 from necroscope.segment.spans import read_spans
 from necroscope.segment.versions import LAYOUTS
@@ -99,16 +100,9 @@ def _tiling(name: str, entry: TableEntry) -> list[ByteRange]:
 
 # This much is read faster than it is handed to threads.
 _GROUPS_FOR_ONE_THREAD: Final = 2
-# Of a value in memory, without the letters of texts and the members of lists.
-_WIDTH_BYTES: Final = {
-    Type.BOOL: 1,
-    Type.INT16: 2,
-    Type.INT32: 4,
-    Type.INT64: 8,
-    Type.UTF8: 4,
-    Type.CATEGORY: 4,
-    Type.INT32_LIST: 4,
-}
+# What a file may hold: this much, and this many times its own size. Equal rows take few bytes.
+_ALWAYS_HELD_BYTES: Final = 8 << 20
+_MOST_TIMES_ITS_SIZE: Final = 256
 _NOT_READABLE: Final = (CorruptData, pa.ArrowException, OSError, ValueError, KeyError)
 
 
@@ -125,7 +119,7 @@ class SealedSegment:
         self.bytes_read = 0
         self._kept = kept
         self._damage: dict[tuple[str, int], Gap] = {}
-        self._footers: dict[str, tuple[Any, list[TableEntry]]] = {}
+        self._footers: dict[str, _Footer] = {}
         self._manifest = self._open_manifest()
         self.schema = self._manifest.schema
         self.cpus = self._manifest.cpus
@@ -186,18 +180,22 @@ class SealedSegment:
         self, file: VerifiedFile, table: Table, window: Window, columns: Sequence[str]
     ) -> Iterator[pa.Table]:
         try:
-            footer, parts = self._footer(file, table.name)
-            checked = [
-                index
-                for index in self._touched(parts, window)
-                if self._is_checked(file, table.name, index, parts[index])
-            ]
-            rows = sum(parts[index].rows for index in checked)
-            check_size(rows * sum(_WIDTH_BYTES[c.type] for c in table.columns if c.name in columns))
-            categories = [column.name for column in table.columns if column.type is Type.CATEGORY]
+            categories = {column.name for column in table.columns if column.type is Type.CATEGORY}
+            footer, claimed, parts = self._footer(file, table.name)
+            sizes: dict[int, int] = {}
+            for index in self._touched(parts, window):
+                try:
+                    file.check_group(index)
+                    sizes[index] = decoded_bytes(
+                        file.content.data, claimed[index], columns, categories
+                    )
+                except CorruptData as error:
+                    self._note_damage(table.name, index, parts[index], error)
+            checked = list(sizes)
+            _check_size(sum(sizes.values()), len(file.content))
             source = pa.BufferReader(pa.py_buffer(file.content))
             parquet = pq.ParquetFile(
-                source, metadata=footer, read_dictionary=categories, pre_buffer=False
+                source, metadata=footer, read_dictionary=list(categories), pre_buffer=False
             )
         except _NOT_READABLE as error:
             self._note_damage(table.name, -1, self._manifest.tables[table.name], error)
@@ -226,7 +224,7 @@ class SealedSegment:
     def _find_kept(self, table: str, window: Window, columns: Sequence[str]) -> pa.Table | None:
         if self._kept is None or table not in self._footers:
             return None
-        groups = tuple(self._touched(self._footers[table][1], window))
+        groups = tuple(self._touched(self._footers[table].parts, window))
         return self._kept.find((self.path, table, groups, tuple(columns)))
 
     def _touched(self, parts: Sequence[TableEntry], window: Window) -> list[int]:
@@ -234,24 +232,18 @@ class SealedSegment:
             index for index, part in enumerate(parts) if overlaps(window, part.from_ns, part.to_ns)
         ]
 
-    def _is_checked(self, file: VerifiedFile, table: str, group: int, part: TableEntry) -> bool:
-        try:
-            file.check_group(group)
-        except CorruptData as error:
-            self._note_damage(table, group, part, error)
-            return False
-        return True
-
-    def _footer(self, file: VerifiedFile, name: str) -> tuple[Any, list[TableEntry]]:
+    def _footer(self, file: VerifiedFile, name: str) -> "_Footer":
         """Parsed from its own checked stretch: pyarrow would read 64 KiB from the end of the file
         to find it.
         """
         if name not in self._footers:
-            footer = pq.read_metadata(pa.BufferReader(file.footer()))
+            footer = file.footer()
+            groups = read_footer(footer)
             entry = self._manifest.tables[name]
-            self._footers[name] = (
-                footer,
-                [_part(footer.row_group(index), entry) for index in range(footer.num_row_groups)],
+            self._footers[name] = _Footer(
+                pq.read_metadata(pa.BufferReader(footer)),
+                groups,
+                [_part(group, entry) for group in groups],
             )
         return self._footers[name]
 
@@ -279,11 +271,19 @@ class SealedSegment:
             raise SegmentGoneError(f"segment {self.path.name} is gone") from None
 
 
-def _part(group: Any, entry: TableEntry) -> TableEntry:
-    """A row group as if it were a table of its own; without statistics it may hold any time of its
-    table.
-    """
-    statistics = group.column(0).statistics
-    if statistics is None or not statistics.has_min_max:
-        return TableEntry(group.num_rows, 0, entry.from_ns, entry.to_ns, [])
-    return TableEntry(group.num_rows, 0, statistics.min, statistics.max, [])
+class _Footer(NamedTuple):
+    for_arrow: Any
+    groups: list[RowGroup]
+    # The same as if each were a table of its own.
+    parts: list[TableEntry]
+
+
+def _part(group: RowGroup, entry: TableEntry) -> TableEntry:
+    """Without statistics it may hold any time of its table."""
+    return TableEntry(group.rows, 0, *(group.span or (entry.from_ns, entry.to_ns)), [])
+
+
+def _check_size(size_bytes: int, file_bytes: int) -> None:
+    check_size(size_bytes)
+    if size_bytes > _ALWAYS_HELD_BYTES + _MOST_TIMES_ITS_SIZE * file_bytes:
+        raise CorruptData(f"a file of {file_bytes:,} bytes says that it holds {size_bytes:,}")
