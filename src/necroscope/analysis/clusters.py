@@ -196,7 +196,9 @@ def _belongs(one: Episode, other: Episode, reach: Bridges) -> bool:
             and one.cpu is not None
         )
         return touches(one.span, other.span, reach.between(one, other) if is_alike else _TOUCH_NS)
-    return coincide(one.span, other.span)
+    # Who waits for a core waits for what is on that one.
+    is_queue = EpisodeKind.TASK_DELAYED in (one.kind, other.kind)
+    return not is_queue and coincide(one.span, other.span)
 
 
 def _home(

@@ -277,7 +277,7 @@ def _seen_inside(case: Case, convoy: Convoy) -> Convoy:
     if convoy.holder is not None or longest.channel.name != MMAP_LOCK:
         return convoy
     inside = case.samples.machine.where(None, [longest.span], case.node.cores)
-    inside = inside.of_process(longest.task.pid).of(MMAP_SECTIONS).without(WAITS)
+    inside = inside.of_processes([longest.task.pid]).of(MMAP_SECTIONS).without(WAITS)
     task = next(iter(inside.tasks()), None)
     waiters = {wait.task.tid for wait in convoy.waits}
     is_seen = task is not None and task.weight >= _LEAST_SAMPLES and task.share >= _MOST_OF_IT

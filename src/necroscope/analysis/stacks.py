@@ -102,8 +102,8 @@ class Stacks:
             named |= self.samples.pid == pid
         return self._with(named)
 
-    def of_process(self, pid: int) -> "Stacks":
-        return self._with(self.samples.pid == pid)
+    def of_processes(self, pids: Collection[int]) -> "Stacks":
+        return self._with(np.isin(self.samples.pid, list(pids)))
 
     def of_thread(self, tid: int) -> "Stacks":
         return self._with(self.samples.tid == tid)

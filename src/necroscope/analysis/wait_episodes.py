@@ -24,7 +24,7 @@ from necroscope.analysis.wait_channels import (
     UNREAD,
     WRITEBACK,
 )
-from necroscope.model.definitions import ORDINARY, OVER_NS
+from necroscope.model.definitions import ORDINARY, OVER_NS, REAL_TIME
 from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 
@@ -32,6 +32,8 @@ from necroscope.model.units import NS_PER_S
 _DELAYED_S: Final = 0.2
 # Starved: whatever the reason, a task that should have its turn got none.
 _STARVED_S: Final = 3.0
+# Behind real-time tasks, in all: what they leave to others is a twentieth of each second.
+_OUTRANKED_S: Final = 2.0
 # Of each second, added up over tasks: a core's queue that is never empty.
 _CROWDED: Final = 0.5
 _CROWDED_S: Final = 3.0
@@ -72,8 +74,12 @@ def wait_episodes(node: Node) -> Iterator[Episode]:
 
 
 def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
-    for own in _together((wait.cpu, wait) for wait in waits if wait.seconds >= _DELAYED_S):
+    """Those behind real-time tasks apart: on a machine where everyone waits they are not lost."""
+    long = [wait for wait in waits if wait.seconds >= _DELAYED_S]
+    for own in _together(((wait.cpu, _is_outranked(wait)), wait) for wait in long):
         longest = max(own, key=lambda wait: wait.seconds)
+        total_s = sum(wait.seconds for wait in own)
+        is_starved = longest.seconds >= _STARVED_S
         yield Episode(
             EpisodeKind.TASK_DELAYED,
             longest.cpu,
@@ -82,9 +88,13 @@ def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
             longest.seconds,
             _WAITED_FOR_CORE,
             "waits",
-            longest.seconds >= _STARVED_S,
+            is_starved or (_is_outranked(longest) and total_s >= _OUTRANKED_S),
             amount=len(own),
         )
+
+
+def _is_outranked(wait: TaskWait) -> bool:
+    return wait.by is not None and wait.by.policy in REAL_TIME
 
 
 def _crowded(node: Node) -> Iterator[Episode]:

@@ -76,3 +76,22 @@ class HandlerHold(Scenario):
     @abstractmethod
     def start_owner(self, stage: Stage) -> str:
         """Makes what each packet has to pass; the name of the program that has it."""
+
+
+class LittleToPass:
+    """The twin: as many packets, and next to nothing that each has to pass."""
+
+    cause: ClassVar[str | None] = None
+    least_packets_per_s: ClassVar[int] = 2_000
+
+    def verify(self, stage: Stage, measured: Measured) -> Truth:
+        share = measured.shares(stage.core)["softirq"]
+        packets = measured.softnet(stage.core)["processed"] / stage.seconds
+        return Truth(
+            {
+                "softirq_share": reached("softirq share of the core", share, at_most=0.5),
+                "packets_per_s": reached(
+                    "packets per second", packets, at_least=self.least_packets_per_s
+                ),
+            }
+        )

@@ -49,6 +49,7 @@ SLUGS = {
     "file-lock-convoy",
     "late-heartbeat",
     "stalled-reader",
+    "slow-answer",
     "interrupt-handler",
 }
 

@@ -1,6 +1,7 @@
 """A real-time task does not give up its core, and ordinary threads of that core starve.
 
-Signature: one task of class FIFO, RR or deadline has nearly all samples of a core; ordinary threads
+Signature: one task of class FIFO, RR or deadline, or several in turn, have nearly all samples of a
+core; ordinary threads
 that must run there (threaded NAPI, ksoftirqd, kworkers), and ordinary programs bound to it or woken
 there, are runnable and get no time; once a boot the log says `sched: RT throttling activated`.
 Confirming signal: something waits behind the task, and its policy was captured and is a real-time
@@ -14,31 +15,38 @@ corosync #520.
 from collections.abc import Sequence
 from typing import Final
 
+from necroscope.analysis.attribution import culprit_from
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.episodes import SUFFERING
 from necroscope.analysis.evidence import of_event, suffering, what_held_the_core
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.scheduling import FAIRNESS, behind, task_with_policy, unfair_wait, victims
+from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import REAL_TIME
+from necroscope.model.span import merge
 
 # Kernel threads of class FIFO are the system's own: migration/N, the watchdogs, threaded
 # interrupts.
 _OF_THE_KERNEL: Final = ("migration/", "irq/", "watchdog/", "cpuhp/", "idle_inject/", "stop/")
+_NAMED: Final = 4
 LIMITS: Final = FAIRNESS | Thresholds(
     mostly=Threshold(0.5, "of the core's samples: the task that keeps the core for itself"),
+    part=Threshold(0.1, "of what real-time tasks had: less is not what kept the core"),
 )
 
 
 def assess(case: Case) -> Assessment | None:
-    hog = next(iter(case.samples.now.tasks()), None)
-    if case.core is None or hog is None or hog.share < case.limits.mostly:
+    hogs, share = _hogs(case)
+    if case.core is None or not hogs:
         return None
+    hog = hogs[0]
     task = None if hog.comm.startswith(_OF_THE_KERNEL) else task_with_policy(case, hog)
-    starved = behind(case, hog, is_real_time=True)
+    starved = [wait for one in hogs for wait in behind(case, one, is_real_time=True)]
+    starved.sort(key=lambda wait: -wait.seconds)
     policy = task["policy"] if task is not None else None
     if starved and policy not in REAL_TIME and starved[0].by is not None:
         task, policy = None, starved[0].by.policy
@@ -47,14 +55,14 @@ def assess(case: Case) -> Assessment | None:
     if not is_real_time and (policy is not None or not (throttled or waited)):
         return None
     rank = f"{policy}, priority {task['priority']}" if task is not None else policy
-    culprit = case.culprit()
+    culprit = culprit_from(hog, (), case.node) if hogs[1:] else case.culprit()
     thread = hog.tid or (task["tid"] if task is not None else None)
     texts = [(f"its scheduling policy is {rank}", "tasks")] if rank is not None else []
     texts += [(waited, "runqueue")] if waited else []
     unseen = case.evidence("its scheduling policy was not captured", "tasks", case.core)
     lower = f"chrt --other -p 0 {thread}  # an ordinary priority, until it starts again"
     return Assessment(
-        explains=hog.share,
+        explains=share,
         is_confirmed=(is_real_time or bool(throttled))
         and (bool(starved) or _something_waits(case)),
         doubt=0.0 if is_real_time else 0.15,
@@ -67,13 +75,39 @@ def assess(case: Case) -> Assessment | None:
         ],
         against=() if is_real_time else (unseen,),
         summary=(
-            f"{hog.comm} ({rank or 'policy not captured'}) kept core {case.core} for itself, and"
+            f"{hog.comm} ({rank or 'policy not captured'}){_with(hogs)} kept core"
+            f" {case.core} for {'themselves' if hogs[1:] else 'itself'}, and"
             f" {_who_waited(starved)} waited"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
         fix=(lower,) if thread else (),
     )
+
+
+def _hogs(case: Case) -> tuple[list[TaskShare], float]:
+    """Real-time tasks that had the core, maybe in turn, while ordinary ones waited behind them, and
+    their share of it; else the task that had most of the incident.
+    """
+    outranked = [
+        wait
+        for wait in case.waits
+        if wait.is_for_a_core and wait.cpu == case.core and wait.by and wait.by.policy in REAL_TIME
+    ]
+    if outranked and case.core is not None:
+        inside = case.samples.now.where([case.core], merge(wait.span for wait in outranked))
+        found = inside.of_processes({wait.by.pid for wait in outranked if wait.by})
+        share = found.total / inside.total if inside.total else 0.0
+        if share >= case.limits.mostly:
+            tasks = found.tasks()
+            return [task for task in tasks if task.share >= case.limits.part] or tasks[:1], share
+    most = next(iter(case.samples.now.tasks()), None)
+    is_most = most is not None and most.share >= case.limits.mostly
+    return ([most], most.share) if most is not None and is_most else ([], 0.0)
+
+
+def _with(hogs: Sequence[TaskShare]) -> str:
+    return f" and {', '.join(one.comm for one in hogs[1:_NAMED])}" if len(hogs) > 1 else ""
 
 
 def _who_waited(starved: Sequence[TaskWait]) -> str:

@@ -25,6 +25,8 @@ _HOLDS: Final = 0.5
 # Who ran while a task stood: this many are named, with at least this much of the time.
 _NAMED: Final = 4
 _NOTICED: Final = 0.01
+# A wait for a core that is worth the first sentence.
+_LONG_S: Final = 0.5
 
 
 def assess(case: Case) -> Assessment:
@@ -60,9 +62,28 @@ def assess(case: Case) -> Assessment:
         evidence=evidence,
         culprit=culprit,
         origin=origin,
-        summary=f"{case.place} {how}{path} for {case.seconds:.1f} s{most}{case.beat}; {end}",
+        summary=(
+            f"{case.place} {how}{path} for {case.seconds:.1f} s{most}{case.beat}"
+            f"{_who_waited(case)}; {end}"
+        ),
         fix=_look(case),
     )
+
+
+def _who_waited(case: Case) -> str:
+    """The ordinary task that waited longest for the core, if that was long."""
+    waits = [
+        wait
+        for wait in case.waits
+        if wait.is_for_a_core
+        and wait.cpu == case.core
+        and wait.is_ordinary
+        and wait.seconds >= _LONG_S
+    ]
+    longest = max(waits, key=lambda wait: wait.seconds, default=None)
+    if longest is None:
+        return ""
+    return f", and {longest.task.comm} waited up to {longest.seconds:.1f} s for it"
 
 
 def _of_the_log(case: Case) -> Assessment:

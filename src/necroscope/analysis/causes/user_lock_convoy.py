@@ -6,8 +6,9 @@ is slow.
 Confirming signal: such waits by two threads or more at one address, a second and more in all, and
 the thread that gave the lock back (it woke them by futex(2), not by a signal or its exit). A thread
 alone at its address may wait for work: some condition variables and semaphores look like a lock
-then. The kernel only puts threads to sleep here and is never to blame; a holder that slept in
-the kernel or got no core meanwhile is followed there.
+then; and if its threads waited for a core as well, a holder without a core is why. The kernel only
+puts threads to sleep here and is never to blame; a holder that slept in the kernel or got no core
+behind a real-time task meanwhile is followed there.
 Source: Roblox, Consul and BoltDB's free list (2021); futex(2); glibc nptl/lowlevellock.c.
 """
 
@@ -18,9 +19,11 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
-from necroscope.analysis.task_waits import Waiter
+from necroscope.analysis.task_waits import RUNNABLE, Waiter, whole_waits
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import FUTEX, STOPPED, UNANSWERED
+from necroscope.model.definitions import REAL_TIME
+from necroscope.model.units import NS_PER_S
 
 LIMITS: Final = Thresholds(
     least_s=Threshold(
@@ -28,6 +31,10 @@ LIMITS: Final = Thresholds(
     ),
     total_s=Threshold(1.0, "waited in all: less is a moment of one thread"),
     elsewhere=Threshold(0.4, "the holder waited for something outside the program meanwhile"),
+    queued=Threshold(
+        0.5, "times as long as for the lock its threads waited for a core: who had it had no core"
+    ),
+    crowded=Threshold(0.6, "then the lock is a symptom of a machine with too much to do"),
 )
 
 
@@ -48,10 +55,19 @@ def assess(case: Case) -> Assessment | None:
         for wait in convoy.chain[-1:]
         if wait.channel.kind not in (UNANSWERED, STOPPED)
     ]
+    doubt = limits.elsewhere if against else 0.0
+    queued_s = _queued_s(case, convoy.longest.task.pid)
+    is_crowded = any(
+        link.is_for_a_core and not (link.by and link.by.policy in REAL_TIME)
+        for link in convoy.chain[:1]
+    )
+    if is_crowded or queued_s >= limits.queued * convoy.total_s:
+        text = f"threads of {program} waited {queued_s:.1f} s for a core meanwhile"
+        against, doubt = [case.evidence(text, "waits"), *against], limits.crowded
     return Assessment(
         explains=0.9,
         is_confirmed=is_long and is_shared and convoy.holder is not None,
-        doubt=limits.elsewhere if against else 0.0,
+        doubt=doubt,
         evidence=[*convoy.evidence(case), *suffering(case)],
         against=against,
         summary=(
@@ -63,6 +79,13 @@ def assess(case: Case) -> Assessment | None:
         origin=convoy.origin(case.node),
         fix=(_look_inside(culprit.pid),) if culprit and culprit.pid else (),
     )
+
+
+def _queued_s(case: Case, pid: int) -> float:
+    """How long threads of this process waited for a core meanwhile, in all: short waits too."""
+    rows = case.node.columns("waits")
+    rows = rows.at((rows["kind"] == RUNNABLE) & (rows["pid"] == pid)).within([case.window])
+    return float(whole_waits(rows)["waited_ns"].sum()) / NS_PER_S
 
 
 def _name(holder: Waiter, program: str) -> str:

@@ -37,7 +37,7 @@ def freeze_again(parent: str, slice_s: float, pause_s: float, log: str) -> None:
 
 class CgroupFreeze(StateWalk):
     name = "cgroup-freeze"
-    twin = "zombie-memcg-walk"
+    twin = "cgroup-freeze-few"
     population = ("cgroups", "slab:kernfs_node_cache")
     first, more_per_s = 12_000, 500
     slice_s = 0.3

@@ -33,7 +33,7 @@ def lock_ranges(tree: str, first: int, more_per_s: float, directory: str) -> Non
 
 class LockWalk(StateWalk):
     name = "lock-walk"
-    twin = "file-lock-convoy"
+    twin = "lock-walk-few"
     population = ("slab:file_lock_cache",)
     first, more_per_s = 80_000, 4_000
     needs = ("/proc/locks",)

@@ -37,7 +37,7 @@ def tap(device: str, sockets: int) -> None:
 
 class PacketTaps(HandlerHold):
     name = "packet-taps"
-    twin = "softirq-storm"
+    twin = "packet-taps-few"
     handlers = ("packet_rcv", "__netif_receive_skb_core", "dev_queue_xmit_nit", "skb_clone")
     packets_per_s = 14_000
     sockets: ClassVar[int] = 1_500

@@ -31,7 +31,7 @@ def add_rules(count: int) -> None:
 
 class PolicyRules(HandlerHold):
     name = "policy-rules"
-    twin = "softirq-storm"
+    twin = "policy-rules-few"
     handlers = ("fib_rules_lookup", "fib4_rule_match", "__fib_lookup", "ip_route_input_slow")
     packets_per_s = 20_000
     rules: ClassVar[int] = 9_000

@@ -47,7 +47,7 @@ def filter_all(device: str, sockets: int, instructions: int) -> None:
 
 class SocketFilter(HandlerHold):
     name = "socket-filter"
-    twin = "softirq-storm"
+    twin = "socket-filter-few"
     tolerates = ("ebpf-overhead",)
     handlers = ("packet_rcv", "run_filter", "sk_filter_trim_cap", "__netif_receive_skb_core")
     packets_per_s = 15_000

@@ -119,3 +119,55 @@ def test_threads_of_the_kernel_that_wait_behind_it_are_nobodys_loss() -> None:
         spinner = by("control-loop", 77, policy="fifo", ran_ns=NS)
         wait(node, second, 0.95, "kworker/1:2", 30, **{"policy": "kernel"} | spinner)
     assert not diagnose(node).incidents
+
+
+def test_two_that_take_turns_keep_the_core_together() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..........abababababab........
+        a: user  dsp-a[81]  /a  main
+        b: user  dsp-b[82]  /a  main
+        """
+    )
+    for second in range(11, 21):
+        turn = by("dsp-a", 81, policy="rr", ran_ns=10**8)
+        wait(node, second, 0.9, "webapp", 71, **turn)
+        wait(node, second, 0.7, "other", 72, **by("dsp-b", 82, policy="rr", ran_ns=10**8))
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "rt-hog"
+    assert "dsp-a (rr) and dsp-b kept core 1 for themselves" in incident.verdict.summary
+
+
+def test_a_starved_task_is_found_on_a_machine_where_everyone_waits() -> None:
+    node = drawn_node(
+        """
+        core 0:  cccccccccccccccccccccccccccccc
+        core 1:  cccccccccchhhhhhcccccccccccccc
+        c: user  cc1[50]  /build  main
+        h: user  hog[81]  /a  main
+        """
+    )
+    for tenth in range(300):
+        wait(node, tenth / 10, 0.09, "cc1", 51 + tenth % 5)
+    for second in range(10, 16):
+        wait(node, second, 0.9, "webapp", 71, **by("hog", 81, policy="fifo", ran_ns=10**9))
+    assert "rt-hog" in [incident.verdict.cause for incident in diagnose(node).incidents]
+
+
+def test_what_waits_for_another_core_at_the_same_time_is_an_incident_of_its_own() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............hhh.............
+        core 1:  ..........aaaaaaaaaaaa........
+        a: user  spinner[81]  /a  main
+        h: user  burst[82]  /a  main
+        """
+    )
+    for second in range(10, 22):
+        wait(node, second, 0.9, "webapp", 71, **by("spinner", 81, policy="fifo", ran_ns=10**9))
+    for second in range(14, 17):
+        others = by("burst", 82, policy="fifo", ran_ns=10**9)
+        wait(node, second, 0.9, "other", 72, cpu=0, **others)
+    found = {incident.core: incident.verdict.cause for incident in diagnose(node).incidents}
+    assert found == {0: "rt-hog", 1: "rt-hog"}

@@ -119,3 +119,17 @@ def test_the_same_unexplained_wait_again_and_again_is_an_incident() -> None:
     assert "db[71] waited 3.00 s for dirty pages to be written" in incident.verdict.summary
     once = wait(drawn_node(IDLE), 5, 3.0, "db", 71, stack="folio_wait_writeback;do_fsync")
     assert not diagnose(once).incidents
+
+
+def test_who_waited_for_a_held_core_is_in_the_first_sentence() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..........bcbcbcbcbcbc........
+        b: user  batch[81]  /a  main
+        c: user  other[82]  /a  main
+        """
+    )
+    wait(node, 10, 11.5, "webapp", 71)
+    (incident,) = diagnose(node).incidents
+    assert "webapp waited up to 11.5 s for it" in incident.verdict.summary

@@ -113,3 +113,19 @@ def test_the_one_that_has_the_holders_core_is_what_to_act_on() -> None:
     assert incident.verdict.cause == "user-lock-convoy"
     assert incident.verdict.origin is not None
     assert incident.verdict.origin.name == "audio"
+
+
+def test_threads_of_a_program_that_has_no_core_are_not_a_convoy() -> None:
+    """npm on a machine with far more work than cores: whoever has its lock is not running."""
+    node = drawn_node("""
+        core 0:  cccccccccccccccccccccccccccccc
+        core 1:  cccccccccccccccccccccccccccccc
+        c: user  cc1[50]  /build  main
+        """)
+    given = by("npm ci", 70, stack="futex_wake;do_futex;do_syscall_64")
+    for turn in range(8):
+        for tid in (71, 72):
+            wait(node, 10 + turn, 0.4, "npm", 70, tid=tid, kind="futex", futex=4096, **given)
+        for slice_ in range(6):
+            wait(node, 10 + turn + slice_ / 8, 0.08, "npm ci", 70)
+    assert "user-lock-convoy" not in [i.verdict.cause for i in diagnose(node).incidents]
