@@ -33,13 +33,15 @@ class CpuBudget:
         self._is_first_minute = True
         self._calm = 0
 
-    def is_asking(self, now_ns: int) -> bool:
-        """Whether `update` wants to know: each minute, and every 5 s in the first one, for which
+    @property
+    def due_ns(self) -> int:
+        """When `update` wants to know: each minute, and every 5 s in the first one, for which
         there is no other share.
         """
-        if self._last is None or self.share is None or now_ns - self._last[1] >= _CHECK_NS:
-            return True
-        return self._is_first_minute and now_ns - self._asked_ns >= _FIRST_CHECK_NS
+        if self._last is None or self.share is None:
+            return 0
+        due_ns = self._last[1] + _CHECK_NS
+        return min(due_ns, self._asked_ns + _FIRST_CHECK_NS) if self._is_first_minute else due_ns
 
     def update(self, cpu_ns: int, now_ns: int) -> int | None:
         """A new rate, or None to stay. Costs are averaged over a minute, so that one seal does not
@@ -99,7 +101,7 @@ class OwnCost(Source):
         return self._budget.share
 
     def read(self, now: Moment) -> Reading:
-        if self._budget.is_asking(now.monotonic_ns):
+        if now.monotonic_ns >= self._budget.due_ns:
             hz = self._budget.update(own_cpu_ns(self._child_pids()), now.monotonic_ns)
             if hz is not None and self._set_hz is not None:
                 self._change_rate(hz, self._set_hz)
@@ -107,10 +109,12 @@ class OwnCost(Source):
         if self._set_hz is not None and self.hz != self._written_hz:
             self._written_hz = self.hz
             found.rows["sampling"] = [(now.time_ns, NS_PER_S // self.hz)]
+        self.idle_until_ns = self._budget.due_ns
         return found
 
     def start_segment(self) -> None:
         self._written_hz = None
+        self.idle_until_ns = 0
 
     def _change_rate(self, hz: int, set_hz: Callable[[int], None]) -> None:
         cause = (

@@ -12,12 +12,20 @@ from necroscope.sources import kept_numbers
 from necroscope.sources.kept_file import KeptFile
 from necroscope.sources.kept_numbers import KeptNumbers
 from necroscope.sources.procfs.memory import Memory
+from necroscope.sources.procfs.network import NetworkCounters
 from necroscope.sources.procfs.pressure import Pressure
 from necroscope.sources.procfs.softirqs import Softirqs
 from necroscope.sources.procfs.softnet import SoftnetStat
 from necroscope.sources.procfs.stat import Cores
 
-SOURCES: list[Callable[[Path], Source]] = [Cores, Softirqs, SoftnetStat, Pressure, Memory]
+SOURCES: list[Callable[[Path], Source]] = [
+    Cores,
+    Softirqs,
+    SoftnetStat,
+    Pressure,
+    Memory,
+    NetworkCounters,
+]
 
 
 def numbers_of(path: Path, text: str, places: list[int], end: bytes = b"") -> KeptNumbers:

@@ -303,10 +303,13 @@ def _ring_pages(size_bytes: int) -> int:
 
 
 class HotPlug(Source):
-    """Has no rows; a core whose ring cannot be opened is a gap of `samples`."""
+    """Has no rows; a core whose ring cannot be opened is a gap of `samples`. Looked at when the
+    rings have been drained: a core that came is sampled from then on.
+    """
 
     name = "hot-plug"
     tables: tuple[str, ...] = ()
+    is_buffered = True
 
     def __init__(self, rings: Rings, online: Callable[[], Collection[int]]) -> None:
         self._rings = rings

@@ -2,75 +2,15 @@
 system caches hold now.
 """
 
-from collections.abc import Callable
-from operator import sub
 from pathlib import Path
 from typing import Final
 
 from necroscope.model.reading import Gap, Moment, Reading, Source
 from necroscope.sources.kept_file import KeptFile
-from necroscope.sources.kept_numbers import KeptNumbers
 from necroscope.sources.procfs import filesystem_caches, meminfo, vmstat
-from necroscope.sources.procfs.named_numbers import NamedNumbers
+from necroscope.sources.procfs.named_file import NamedFile, Values
 
-Values = list[int | None]
 _LONGEST_LINE_BYTES: Final = 128
-
-
-class _NamedFile:
-    """A file of `name value` lines, and what columns its numbers make; `longest_bytes` of a line,
-    0 if the kernel writes it as a single record.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        names: NamedNumbers,
-        columns: Callable[[Values], Values],
-        longest_bytes: int = 0,
-    ) -> None:
-        self.file = KeptFile(path)
-        self._names = names
-        self._columns = columns
-        self._longest_bytes = longest_bytes
-        self._numbers = KeptNumbers(self.file, longest_record_bytes=longest_bytes)
-        # Of counters, at the last read; None: they are in `_numbers`.
-        self._before: Values | None = []
-
-    def read(self) -> Values:
-        """The columns now."""
-        if not self._numbers.take():
-            return self._parse_file()
-        return self._columns(self._names.in_order(self._numbers.values))
-
-    def rises(self) -> Values | None:
-        """By how much they rose since the last read; None if there is nothing to compare with, or a
-        counter fell: then they were reset.
-        """
-        if self._numbers.take():
-            self._before, numbers = None, self._numbers.rises
-            return self._columns(self._names.in_order(numbers)) if min(numbers) >= 0 else None
-        before = self.values()
-        self._before = self._parse_file()
-        return _rises(self._before, before) if before else None
-
-    def values(self) -> Values:
-        """The columns at the last read."""
-        if self._before is not None:
-            return self._before
-        return self._columns(self._names.in_order(self._numbers.values))
-
-    def _parse_file(self) -> Values:
-        return self.file.parse(
-            self._parse,
-            record=not self._longest_bytes,
-            longest_record_bytes=self._longest_bytes,
-        )
-
-    def _parse(self, data: bytes) -> Values:
-        values = self._columns(self._names.parse(data))
-        self._numbers.learn(data, self._names.value_places)
-        return values
 
 
 class Memory(Source):
@@ -81,10 +21,10 @@ class Memory(Source):
 
     def __init__(self, root: Path) -> None:
         events, amounts = vmstat.Vmstat(), meminfo.Meminfo()
-        self._vmstat = _NamedFile(
+        self._vmstat = NamedFile(
             root / "proc/vmstat", events.numbers, events.columns, _LONGEST_LINE_BYTES
         )
-        self._meminfo = _NamedFile(root / "proc/meminfo", amounts.numbers, amounts.columns)
+        self._meminfo = NamedFile(root / "proc/meminfo", amounts.numbers, amounts.columns)
         self._dentry_state_file = KeptFile(root / "proc/sys/fs/dentry-state")
         self._inode_nr_file = KeptFile(root / "proc/sys/fs/inode-nr")
         self._read_at: Moment | None = None
@@ -96,7 +36,7 @@ class Memory(Source):
         reading = Reading()
         if self._read_at is None:
             reading.gaps += _missing(self._vmstat.values(), amounts, dentries, now)
-        elif rises is not None:
+        elif rises is not None and not any(rise is not None and rise < 0 for rise in rises):
             elapsed_ns = now.monotonic_ns - self._read_at.monotonic_ns
             reading.rows["memory"] = [
                 (now.time_ns, elapsed_ns, *rises, *amounts, *dentries, inodes)
@@ -106,24 +46,12 @@ class Memory(Source):
 
     def close(self) -> None:
         for file in (
-            self._vmstat.file,
-            self._meminfo.file,
+            self._vmstat,
+            self._meminfo,
             self._dentry_state_file,
             self._inode_nr_file,
         ):
             file.close()
-
-
-def _rises(now: Values, before: Values) -> Values | None:
-    """None if a counter fell: then they were reset and there is nothing to compare with."""
-    if None not in now and None not in before:
-        rises = list(map(sub, now, before))
-        return None if min(rises) < 0 else rises
-    rises = [
-        None if new is None or old is None else new - old
-        for new, old in zip(now, before, strict=True)
-    ]
-    return None if any(rise is not None and rise < 0 for rise in rises) else rises
 
 
 def _missing(events: Values, amounts: Values, dentries: Values, now: Moment) -> list[Gap]:

@@ -6,6 +6,7 @@ is loaded: its numbers are in hex, one line for each core, and only the entries 
 each. All are of one network namespace: the node's, that of PID 1.
 """
 
+from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
@@ -13,9 +14,8 @@ from typing import Final
 from necroscope.errors import SourceUnavailable
 from necroscope.model.network_tables import CONNTRACK_COLUMNS, TCP_COLUMNS
 from necroscope.model.reading import Gap, Moment, Reading, Source
-from necroscope.sources.kept_file import KeptFile
+from necroscope.sources.procfs.named_file import NamedFile, Values
 
-Values = list[int | None]
 # The kernel's names, in the order of the columns.
 _SNMP: Final = {
     b"Tcp:": (
@@ -34,54 +34,69 @@ _LOOK_AGAIN: Final = 60
 _LONGEST_LINE_BYTES: Final = 512
 
 
-class NamedLines:
-    """Numbers of a file of two lines for each protocol, by the places where their names stood."""
+class NamesAbove:
+    """Numbers of a file of two lines for each protocol: its names, and below them its numbers."""
 
     def __init__(self, wanted: dict[bytes, list[bytes]]) -> None:
-        self._wanted = wanted
-        self._places: dict[bytes, tuple[bytes, list[int | None]]] = {}
+        self._wanted = [(protocol, name) for protocol, names in wanted.items() for name in names]
+        self._protocols = frozenset(wanted)
+        self._order: list[int] = []
+        self.value_places: list[int] = []
 
     def parse(self, data: bytes) -> Values:
         """In the order of what is wanted; None where this kernel has no such name."""
+        places: dict[tuple[bytes, bytes], int] = {}
+        values: list[bytes] = []
         lines = data.split(b"\n")
-        found: dict[bytes, Values] = {}
-        for names, numbers in zip(lines[::2], lines[1::2], strict=False):
-            protocol = names[: names.find(b" ")]
-            if protocol in self._wanted:
-                words = numbers.split()
-                found[protocol] = [
-                    None if place is None else int(words[place])
-                    for place in self._locate(protocol, names)
-                ]
-        if not found:
+        for above, below in zip(lines[::2], lines[1::2], strict=False):
+            names, numbers = above.split(), below.split()
+            values += names
+            if names and names[0] in self._protocols:
+                if len(numbers) != len(names):
+                    raise ValueError("it is cut")
+                first = len(values)
+                places |= {(names[0], name): first + at for at, name in enumerate(names)}
+            values += numbers
+        found = [places.get(wanted) for wanted in self._wanted]
+        self.value_places = sorted(place for place in found if place is not None)
+        if not self.value_places:
             raise ValueError("it is empty or cut")
-        return [
-            value
-            for protocol, names in self._wanted.items()
-            for value in found.get(protocol, [None] * len(names))
+        # At the end of those that are there stands a None for the others.
+        self._order = [-1 if at is None else self.value_places.index(at) for at in found]
+        return self.in_order(int(values[place]) for place in self.value_places)
+
+    def in_order(self, numbers: Iterable[int]) -> Values:
+        return [*itemgetter(*self._order)([*numbers, None])]
+
+
+class ConntrackLines:
+    """Sums over the cores, one on each line, and the entries there are now."""
+
+    def __init__(self) -> None:
+        self.value_places: list[int] = []
+
+    def parse(self, data: bytes) -> Values:
+        heading, *lines = data.splitlines() or [b""]
+        names = heading.split()
+        if b"entries" not in names or not lines:
+            raise ValueError("it is empty or cut")
+        places = [names.index(name) for name in _CONNTRACK if name in names]
+        if len(places) != len(_CONNTRACK):
+            raise ValueError("it has other names")
+        width, words = len(names), data.split()
+        if len(words) != width * (1 + len(lines)):
+            raise ValueError("it is cut")
+        # The entries of the first core come first: they are in front of all counters.
+        self.value_places = [width + names.index(b"entries")] + [
+            line * width + place for line in range(1, 1 + len(lines)) for place in sorted(places)
         ]
+        if self.value_places != sorted(self.value_places):
+            raise ValueError("it has another order")
+        return self.in_order(int(words[place], 16) for place in self.value_places)
 
-    def _locate(self, protocol: bytes, names: bytes) -> list[int | None]:
-        known = self._places.get(protocol)
-        if known is None or known[0] != names:
-            places = {name: place for place, name in enumerate(names.split())}
-            known = names, [places.get(name) for name in self._wanted[protocol]]
-            self._places[protocol] = known
-        return known[1]
-
-
-def parse_conntrack(data: bytes) -> Values:
-    """Sums over all cores, and the entries there are now."""
-    heading, *lines = data.splitlines() or [b""]
-    names = heading.split()
-    if b"entries" not in names or not lines:
-        raise ValueError("it is empty or cut")
-    places = [names.index(name) for name in _CONNTRACK if name in names]
-    if len(places) != len(_CONNTRACK):
-        raise ValueError("it has other names")
-    rows = [itemgetter(*places, names.index(b"entries"))(line.split()) for line in lines]
-    sums = [sum(int(row[at], 16) for row in rows) for at in range(len(_CONNTRACK))]
-    return [*sums, int(rows[0][-1], 16)]
+    def in_order(self, numbers: Iterable[int]) -> Values:
+        entries, *counters = numbers
+        return [*(sum(counters[at :: len(_CONNTRACK)]) for at in range(len(_CONNTRACK))), entries]
 
 
 class NetworkCounters(Source):
@@ -93,53 +108,53 @@ class NetworkCounters(Source):
     def __init__(self, root: Path) -> None:
         folder = root / "proc/1/net"
         folder = folder if folder.exists() else root / "proc/net"
-        self._snmp_file, self._netstat_file = (
-            KeptFile(folder / "snmp"),
-            KeptFile(folder / "netstat"),
+        self._snmp = NamedFile(folder / "snmp", NamesAbove(_SNMP))
+        self._netstat = NamedFile(folder / "netstat", NamesAbove(_NETSTAT))
+        self._conntrack = NamedFile(
+            folder / "stat/nf_conntrack",
+            ConntrackLines(),
+            longest_bytes=_LONGEST_LINE_BYTES,
+            base=16,
         )
-        self._conntrack_file = KeptFile(folder / "stat/nf_conntrack")
-        self._snmp, self._netstat = NamedLines(_SNMP), NamedLines(_NETSTAT)
-        self._before: Values = []
         self._read_at: Moment | None = None
         self._rest = 0
 
     def read(self, now: Moment) -> Reading:
-        tcp = self._snmp_file.parse(self._snmp.parse, record=True)
-        tcp += self._netstat_file.parse(self._netstat.parse, record=True)
-        *counted, entries = self._conntrack()
-        values = [*tcp, *counted]
+        snmp, netstat = self._snmp.rises(), self._netstat.rises()
+        tracked, entries = self._read_conntrack()
         reading = Reading()
         if self._read_at is None:
+            values = [*self._snmp.values(), *self._netstat.values(), *tracked]
             reading.gaps += _missing(values, now)
-        else:
-            rises = [_rise(new, old) for new, old in zip(values, self._before, strict=True)]
+        elif snmp is not None and netstat is not None:
             elapsed_ns = now.monotonic_ns - self._read_at.monotonic_ns
+            rises = [*snmp, *netstat, *tracked]
+            if any(rise is not None and rise < 0 for rise in rises):  # it was reset
+                rises = [None if rise is None or rise < 0 else rise for rise in rises]
             reading.rows["network"] = [(now.time_ns, elapsed_ns, *rises, entries)]
-        self._before, self._read_at = values, now
+        self._read_at = now
         return reading
 
     def close(self) -> None:
-        for file in (self._snmp_file, self._netstat_file, self._conntrack_file):
+        for file in (self._snmp, self._netstat, self._conntrack):
             file.close()
 
-    def _conntrack(self) -> Values:
-        """All None where nothing is tracked: no module, or no right to see its table."""
-        nothing: Values = [None] * (len(_CONNTRACK) + 1)
+    def _read_conntrack(self) -> tuple[Values, int | None]:
+        """Rises, and the entries; all None where nothing is tracked: no module, or no right to see
+        its table. At the first read of all they are 0, which nobody sees.
+        """
+        nothing: Values = [None] * len(_CONNTRACK)
         if self._rest:
             self._rest -= 1
-            return nothing
+            return nothing, None
         try:
-            return self._conntrack_file.parse(
-                parse_conntrack, longest_record_bytes=_LONGEST_LINE_BYTES
-            )
+            rises = self._conntrack.rises()
         except SourceUnavailable:
             self._rest = _LOOK_AGAIN
-            return nothing
-
-
-def _rise(new: int | None, old: int | None) -> int | None:
-    """None where it was reset."""
-    return None if new is None or old is None or new < old else new - old
+            return nothing, None
+        if rises is None:
+            nothing = [0] * len(_CONNTRACK) if self._read_at is None else nothing
+        return nothing if rises is None else rises[:-1], self._conntrack.values()[-1]
 
 
 def _missing(values: Values, now: Moment) -> list[Gap]:

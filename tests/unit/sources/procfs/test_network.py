@@ -7,7 +7,7 @@ from tests.synthetic_root import at_second, make_root, write_files
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.tables import TABLES
-from necroscope.sources.procfs.network import NetworkCounters, parse_conntrack
+from necroscope.sources.procfs.network import ConntrackLines, NetworkCounters
 
 DATA = Path(__file__).parents[3] / "data/procfs/linux-6.18-vm"
 NAMES = [column.name for column in TABLES["network"].columns]
@@ -74,4 +74,4 @@ def test_an_empty_or_cut_file_is_unavailable(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", [b"", b"entries\n", b"entries drop\n0 1\n", b"a b\n1 2\n"])
 def test_another_conntrack_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"cut|other names"):
-        parse_conntrack(text)
+        ConntrackLines().parse(text)
