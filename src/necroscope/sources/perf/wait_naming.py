@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.model.reading import Moment, Row
+from necroscope.sources.kept_file import read_once
 from necroscope.sources.perf.wait_chain import ChainLink, WaitChain
 from necroscope.sources.perf.wait_layout import STACK_BYTES
 from necroscope.sources.perf.wait_records import WaitRecord, WaitTask
@@ -195,7 +196,7 @@ class WaitNaming:
         if key not in self._cgroups:
             if len(self._cgroups) >= _MOST_NAMES:
                 self._cgroups.clear()
-            content = read_bounded(self._proc / f"{task.pid}/cgroup", _FILE_BYTES)
+            content = read_once(f"{self._proc}/{task.pid}/cgroup")
             if content is None:
                 return None
             self._cgroups[key] = parse_cgroup(content, self._own_roots)

@@ -21,6 +21,8 @@ _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "d
 _FIRST_ORDINARY, _NICE_0 = 100, 120
 _PF_KTHREAD: Final = 0x00200000
 _HEAD: Final = struct.Struct("<IiQQ")
+# The same, and the number of the thread.
+_OUTLINE: Final = struct.Struct("<IiQQI")
 _TASK: Final = struct.Struct("<II16sQIiII")
 _TAIL: Final = struct.Struct("<Qqq")
 
@@ -73,6 +75,24 @@ def tenant(record: bytes) -> int:
     if cgroup_id > 1:
         return cgroup_id
     return -int.from_bytes(record[layout.TASK + layout.PID : layout.TASK + layout.COMM], "little")
+
+
+class WaitOutline(NamedTuple):
+    """What tells one wait that goes on from another. `has_come`: of one that is late, it is there
+    again.
+    """
+
+    key: tuple[int, int]
+    end_ns: int
+    waited_ns: int
+    has_come: bool
+
+
+def outline(record: bytes) -> WaitOutline:
+    kind, _, end_ns, waited, tid = _OUTLINE.unpack_from(record)
+    is_late = kind == layout.LATE
+    has_come = is_late and any(record[layout.OTHER_RAN : layout.OTHER_RAN + 8])
+    return WaitOutline((kind, tid), end_ns, waited, has_come)
 
 
 def parse(record: bytes) -> WaitRecord:

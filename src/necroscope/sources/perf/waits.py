@@ -20,7 +20,7 @@ from necroscope.sources.perf.probe_rest import ticks_for
 from necroscope.sources.perf.wait_layout import CORE_BYTES, LOST, WORST
 from necroscope.sources.perf.wait_naming import WaitNaming
 from necroscope.sources.perf.wait_probe import WaitProbe
-from necroscope.sources.perf.wait_records import is_late, parse, tenant, waited_ns
+from necroscope.sources.perf.wait_records import is_late, outline, parse, tenant, waited_ns
 from necroscope.sources.procfs.blocked_tasks import CloseReader
 from necroscope.sources.procfs.standing_tasks import PERIOD_NS, StandingTasks
 
@@ -33,6 +33,8 @@ _MOST_ROWS_OF_TENANT: Final = 32
 _LONG_NS: Final = 100 * NS_PER_MS
 # Times what a look at all tasks takes: from one to the next, so that they take 1 % of a core.
 _SCANS_APART: Final = 100
+# While the last look found no new long one and every switch is looked at: no wait ends unseen.
+_CALM_NS: Final = 1_500_000_000
 _REST: Final = (
     "too many switches: timing them all would take over 1 % of a core, and none waited long:"
     " waits that end between two ticks are not seen"
@@ -62,7 +64,7 @@ class Waits(Source):
     ) -> None:
         self._root = root
         self._spent_ns = spent_ns
-        self._scan_from_ns = 0
+        self._scan_from_ns = self._scan_not_before_ns = 0
         self._core_count = max(possible_cpus) + 1
         self._threshold_ns = threshold_ns
         self._tasks = WaitNaming(root / "proc", name_function, read_closely)
@@ -139,13 +141,18 @@ class Waits(Source):
             self._probe = None
 
     def _scan(self, probe: WaitProbe, now: Moment) -> list[bytes]:
-        """With tens of thousands of threads a look takes long: then there are fewer looks."""
-        if now.monotonic_ns < self._scan_from_ns:
+        """With tens of thousands of threads a look takes long: then there are fewer looks. At every
+        second tick while all is well: what ends between two looks leaves a record.
+        """
+        if now.monotonic_ns < self._scan_from_ns and self._rest is None:
+            return []
+        if now.monotonic_ns < self._scan_not_before_ns:
             return []
         started_ns = self._spent_ns()
         found = self._open_waits.new(probe.open_waits())
         cost_ns = self._spent_ns() - started_ns
-        self._scan_from_ns = now.monotonic_ns + _SCANS_APART * cost_ns
+        self._scan_not_before_ns = now.monotonic_ns + _SCANS_APART * cost_ns
+        self._scan_from_ns = 0 if is_long(found) else now.monotonic_ns + _CALM_NS
         return found
 
     def _count(self, probe: WaitProbe, now: Moment, reading: Reading) -> Rows:
@@ -186,26 +193,25 @@ class OpenWaits:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], tuple[int, int]] = {}
+        self._known: dict[tuple[int, int], tuple[int, int]] = {}
 
     def new(self, records: Sequence[bytes]) -> list[bytes]:
         """Longest first."""
         known, self._known = self._known, {}
         found: list[bytes] = []
         for record in sorted(records, key=waited_ns, reverse=True):
-            wait = parse(record)
-            since_ns = wait.end_ns - wait.waited_ns
-            key = wait.kind, wait.task.tid
-            if wait.kind == "late" and wait.other_ran_ns:
-                found.append(record)  # it came, so this is the last word of it
+            wait = outline(record)
+            if wait.has_come:
+                found.append(record)  # so this is the last word of it
                 continue
-            before_ns, reported_ns = known.get(key, (0, 0))
+            since_ns = wait.end_ns - wait.waited_ns
+            before_ns, reported_ns = known.get(wait.key, (0, 0))
             # The clock of a run queue is as old as its last tick.
             is_same = abs(before_ns - since_ns) < _LONG_NS
             if not is_same or wait.waited_ns >= 2 * reported_ns:
                 found.append(record)
                 reported_ns = wait.waited_ns
-            self._known[key] = since_ns if not is_same else before_ns, reported_ns
+            self._known[wait.key] = since_ns if not is_same else before_ns, reported_ns
         return found
 
 

@@ -77,30 +77,53 @@ def test_of_a_stack_that_was_cut_off_nobody_is_named() -> None:
     assert is_in_the_way(sleep, "up_write;vfs_write;do_syscall_64")
 
 
+class QuietProbe:
+    """Nothing ends; `open` go on, and each look is counted."""
+
+    is_attached = True
+    open: list[bytes] = []  # noqa: RUF012
+    looks = 0
+
+    def __init__(self, *_: object) -> None:
+        type(self).open = []
+
+    def records(self) -> list[bytes]:
+        return []
+
+    def open_waits(self) -> list[bytes]:
+        type(self).looks += 1
+        return self.open
+
+    def cores(self) -> bytes:
+        return bytes(layout.CORE_BYTES)
+
+
+def look_for(source: Waits, first: int, last: int) -> int:
+    """How often all tasks were looked at in these seconds."""
+    before = QuietProbe.looks
+    for second in range(first, last + 1):
+        source.read(Moment(second * 10**9, second * 10**9))
+    return QuietProbe.looks - before
+
+
 def test_a_look_at_very_many_tasks_comes_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[int] = []
-
-    class Probe:
-        is_attached = True
-
-        def __init__(self, *_: object) -> None: ...
-
-        def records(self) -> list[bytes]:
-            return []
-
-        def open_waits(self) -> list[bytes]:
-            looks.append(len(looks))
-            return []
-
-        def cores(self) -> bytes:
-            return bytes(layout.CORE_BYTES)
-
-    monkeypatch.setattr(waits, "WaitProbe", Probe)
+    monkeypatch.setattr(waits, "WaitProbe", QuietProbe)
     spent_ns = itertools.count(0, 40 * NS_PER_MS)
     source = Waits(Path("/"), (0,), 20 * NS_PER_MS, lambda _: None, lambda: next(spent_ns))
-    for second in range(1, 22):
-        source.read(Moment(second * 10**9, second * 10**9))
-    assert len(looks) == 5
+    assert look_for(source, 1, 21) == 5
+
+
+def test_all_tasks_are_looked_at_every_other_second_and_every_second_while_one_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waits, "WaitProbe", QuietProbe)
+    source = Waits(Path("/"), (0,), 20 * NS_PER_MS, lambda _: None, lambda: 0)
+    assert look_for(source, 1, 11) == 5
+    QuietProbe.open = [record(waited_ms=2_000, end_ms=13_000)]
+    assert look_for(source, 12, 14) == 2, "it is news, so the next look comes at once"
+    assert look_for(source, 15, 20) == 3
+    source._rest = 0, 60 * 10**9
+    assert look_for(source, 21, 25) == 5, "nothing else is seen while switches are not"
 
 
 def test_a_stack_that_the_kernel_could_not_walk_is_empty() -> None:
