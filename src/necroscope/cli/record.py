@@ -126,8 +126,6 @@ def command(
                 settings, directory, identity, clock, left_ns, line, broker
             )
         clock.close()
-        if broker is not None:
-            broker.close()
     _report(directory, status, disk, as_json=as_json)
 
 
@@ -150,14 +148,13 @@ def _record(
     broker: Broker | None,
 ) -> tuple[Status, Disk, bool]:
     """One epoch: until the end, or until the timeline has long been ahead of the clock."""
-    reading = clock.read()
-    time_line = TimeLine.starting_at(reading)
+    time_line = TimeLine.starting_at(reading := clock.read())
     # Before the disk is opened, which seals what an earlier recorder left.
     earlier = read_earlier_boot(directory, identity.boot_id)
     sources = open_sources(settings, clock, time_line, identity.labels, broker, earlier)
-    cpus = os.cpu_count() or 1
 
     def header(segment: str, start_ns: int) -> SegmentHeader:
+        cpus = os.cpu_count() or 1
         return SegmentHeader(segment, identity.node, identity.boot_id, start_ns, cpus)
 
     limits = RetentionLimits(settings.max_bytes, settings.max_age_ns, settings.pin_bytes)
@@ -169,7 +166,6 @@ def _record(
     _calm_garbage_collector()
     give_memory_back()
     verdicts, push = _outlets(directory, settings)
-
     supervision = Supervision()
     requested = RequestedWindows(disk, settings)
 
@@ -185,11 +181,13 @@ def _record(
             recorder.stop()
 
     recorder.run(limit_ns, look)
+    is_over = bool(signals) or sources.clocks is None or not sources.clocks.is_epoch_over
+    if is_over and broker is not None:
+        broker.close()  # before the seal, which takes more memory than all that was there until now
     line.end("sealing the last segment")
     disk.close()
     line.tell([*disk.take_notices(), *(one for child in (*verdicts, *push) for one in child.end())])
-    is_epoch_over = sources.clocks is not None and sources.clocks.is_epoch_over
-    return recorder.status, disk, bool(signals) or not is_epoch_over
+    return recorder.status, disk, is_over
 
 
 def _give_up_close_sight(settings: Settings, line: "_LiveLine") -> Broker | None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from necroscope.interchange.capture import SampleBatch
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.unnamed import UnnamedCount
+from necroscope.model.library_pages import release_library_pages
 from necroscope.model.reading import Gap, Row
 from necroscope.model.span import Extent
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.checksum import sync_directory, write_checked
-from necroscope.segment.library_pages import release_library_pages
 from necroscope.segment.recording import SPANS_FILE, segment_name
 
 if TYPE_CHECKING:

@@ -1,9 +1,14 @@
 """Capabilities of the calling thread (capabilities(7)), and how it gives some up for good."""
 
+from __future__ import annotations
+
 import ctypes
 import os
-from collections.abc import Iterable
-from typing import Final
+
+TYPE_CHECKING = False  # `typing` would take 2 MB of the broker, which lives as long as the recorder
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
 
 # include/uapi/linux/capability.h
 DAC_OVERRIDE: Final = 1

@@ -3,10 +3,14 @@
 Numbers from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
-import platform
-from typing import Final
+
+TYPE_CHECKING = False  # `typing` would take 2 MB of the broker, which lives as long as the recorder
+if TYPE_CHECKING:
+    from typing import Final
 
 _NUMBERS: Final = {
     "x86_64": {"perf_event_open": 298, "bpf": 321, "clone": 56, "add_key": 248, "keyctl": 250},
@@ -16,14 +20,15 @@ _NUMBERS: Final = {
 _COMMON_NUMBERS: Final = {"fsopen": 430, "fsconfig": 431, "fsmount": 432, "openat2": 437}
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
-_numbers: Final = _NUMBERS.get(platform.machine(), {}) | _COMMON_NUMBERS
+_machine: Final = os.uname().machine
+_numbers: Final = _NUMBERS.get(_machine, {}) | _COMMON_NUMBERS
 
 
 def syscall(name: str, *arguments: int | ctypes.Array[ctypes.c_char] | None) -> int:
     """Call it; an error is an OSError, a call this architecture has no number for is ENOSYS."""
     number = _numbers.get(name)
     if number is None:
-        raise OSError(38, f"no number for system call {name} on {platform.machine()}")
+        raise OSError(38, f"no number for system call {name} on {_machine}")
     converted = [
         ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
     ]

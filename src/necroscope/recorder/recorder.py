@@ -18,6 +18,7 @@ from typing import Final
 from necroscope.errors import NecroscopeError
 from necroscope.model.clocks import TimeLine
 from necroscope.model.event import Event
+from necroscope.model.library_pages import release_library_pages
 from necroscope.model.reading import Gap, Moment, Reading, Rows, Source, Trouble
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S, format_duration
@@ -116,6 +117,7 @@ class Recorder:
     ) -> None:
         try:
             start = self._start()
+            release_library_pages()
             until_ns = None if limit_ns is None else start.monotonic_ns + limit_ns
             while not self._stopping and (until_ns is None or time.monotonic_ns() < until_ns):
                 if self._turn(until_ns) and on_tick is not None:

@@ -15,7 +15,7 @@ if __name__ == "__main__":
     # ever has.
     import pyarrow._parquet
 
-    from necroscope.segment.library_pages import release_library_pages
+    from necroscope.model.library_pages import release_library_pages
 
     release_library_pages()
 

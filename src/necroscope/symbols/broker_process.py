@@ -9,15 +9,21 @@ A child is made by clone(CLONE_PARENT), so that it is the recorder's own: the re
 and ends it as if it had started it. Nothing here waits for a child or opens a stranger's file.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
-from typing import Final
 
 from necroscope.model import capabilities
+from necroscope.model.library_pages import release_library_pages
 from necroscope.perf_abi.syscalls import syscall
+
+TYPE_CHECKING = False  # `typing` would take 2 MB of the broker, which lives as long as the recorder
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
 
 START, READ, OPEN_ROOT = b"start", b"read", b"open-root"
 MESSAGE_BYTES: Final = 1 << 15
@@ -48,6 +54,7 @@ def main() -> None:
     is_blind = capabilities.DAC_READ_SEARCH not in held
     capabilities.keep(_KEPT | ({capabilities.DAC_OVERRIDE} if is_blind else set()))
     capabilities.hand_on()
+    release_library_pages()
     while True:
         message, descriptors, _, _ = socket.recv_fds(
             connection, MESSAGE_BYTES, 3, socket.MSG_CMSG_CLOEXEC

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from necroscope.model.allocator import give_memory_back
+from necroscope.model.library_pages import release_library_pages
 from necroscope.symbols.demangle import demangle
 from necroscope.symbols.messages import (
     READY,
@@ -139,6 +140,7 @@ def _settle() -> None:
     if hard == resource.RLIM_INFINITY or hard > _DATA_LIMIT_BYTES:
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
     give_memory_back()
+    release_library_pages()
 
 
 def _take_pipes() -> tuple[int, int]:

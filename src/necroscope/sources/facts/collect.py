@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError
+from necroscope.model.allocator import give_memory_back
+from necroscope.model.library_pages import release_library_pages
 from necroscope.sources.facts import (
     executables,
     hardware,
@@ -130,6 +132,8 @@ def _settle() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard == resource.RLIM_INFINITY or hard > _DATA_LIMIT_BYTES:
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
+    give_memory_back()
+    release_library_pages()
 
 
 if __name__ == "__main__":

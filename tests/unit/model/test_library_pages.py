@@ -5,7 +5,7 @@ those.
 import subprocess
 import sys
 
-from necroscope.segment.library_pages import clean_stretches, release_library_pages
+from necroscope.model.library_pages import clean_stretches, release_library_pages
 
 SMAPS = """
 00400000-00500000 r-xp 00000000 08:01 10 /usr/bin/python3
@@ -40,7 +40,7 @@ def test_a_process_without_proc_goes_on(tmp_path):
 def test_arrow_works_on_with_half_the_pages():
     words = """
 import pyarrow as pa
-from necroscope.segment.library_pages import release_library_pages
+from necroscope.model.library_pages import release_library_pages
 file_kb = lambda: int(next(line for line in open("/proc/self/status") if line.startswith("RssFile")).split()[1])
 before = file_kb()
 release_library_pages()

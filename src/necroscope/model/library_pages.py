@@ -1,23 +1,29 @@
-"""Gives back the pages of shared libraries that only the dynamic linker needed: 18 of the 40 MB
-that importing Arrow takes.
+"""Gives back the pages of shared libraries that only the dynamic linker and the first imports
+needed: 18 of the 40 MB that importing Arrow takes, 4 of the 12 of a bare helper in Python.
 
 Linking touches every symbol and relocation of a library, and the kernel maps the pages around each.
 They are clean and stay in the page cache: what is used again is mapped again, without reading the
 disk.
 """
 
+from __future__ import annotations
+
 import ctypes
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Final
+
+TYPE_CHECKING = False  # `typing` would take 2 MB of the broker, which lives as long as the recorder
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from typing import Final
 
 _MADV_DONTNEED: Final = 4
 
 
-def release_library_pages(smaps: Path = Path("/proc/self/smaps")) -> None:
+def release_library_pages(smaps: str | Path = "/proc/self/smaps") -> None:
     """Does nothing where there is no /proc."""
     try:
-        lines = smaps.read_text("utf-8", "replace").splitlines()
+        with open(smaps, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
     except OSError:
         return
     madvise = ctypes.CDLL(None).madvise
