@@ -11,10 +11,10 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.kernels import guest, plan
+from tests.kernels import guest, plan, story_kernel
 from tests.kernels.failure import CannotTestError
-from tests.kernels.image import ROOT, Workshop
-from tests.kernels.kernels import KERNELS, SMOKE, Kernel
+from tests.kernels.image import NO_PROGRAMS, ROOT, STORY_PROGRAMS, Workshop
+from tests.kernels.kernels import KERNELS, SMOKE, STORY, Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ def main() -> int:
     workshop = Workshop(chosen.dir)
     names = chosen.kernel or ([SMOKE] if chosen.smoke else [kernel.name for kernel in KERNELS])
     kernels = [kernel for kernel in KERNELS if kernel.name in names]
+    if chosen.story:
+        kernels = [STORY]
     try:
         results = [result for kernel in kernels for result in _test(kernel, workshop, chosen)]
     except CannotTestError as error:
@@ -60,16 +62,20 @@ def main() -> int:
 
 def _test(kernel: Kernel, workshop: Workshop, chosen: argparse.Namespace) -> list[Result]:
     _say(f"making the root image and the wheel for {kernel.architecture.debian}")
-    root = workshop.root_image(kernel.architecture)
+    programs = STORY_PROGRAMS if chosen.story else NO_PROGRAMS
+    root = workshop.root_image(kernel.architecture, programs)
     wheel = workshop.wheel(kernel.architecture)
-    boots = plan.smoke() if chosen.smoke else plan.whole(kernel)
-    boots = [planned for planned in boots if not chosen.boot or planned.boot.name in chosen.boot]
     bootable = workshop.bootable(kernel)
+    made = [story_kernel.live_patch(chosen.dir, bootable.release)] if chosen.story else []
+    boots = (
+        plan.whole_story() if chosen.story else plan.smoke() if chosen.smoke else plan.whole(kernel)
+    )
+    boots = [planned for planned in boots if not chosen.boot or planned.boot.name in chosen.boot]
     results = []
     for planned in boots:
         _say(f"{kernel.name} ({bootable.release}), boot {planned.boot.name}")
         steps = [check.step for check in planned.checks]
-        job = guest.Job(steps, wheel, planned.seconds, planned.files)
+        job = guest.Job(steps, wheel, planned.seconds, planned.files, made)
         directory = chosen.dir / "runs" / f"{kernel.name}-{planned.boot.name}"
         outcome = guest.run(bootable, root, planned.boot, job, directory)
         if outcome.is_emulators_fault:
@@ -118,6 +124,11 @@ def _arguments() -> argparse.Namespace:
         "--smoke",
         action="store_true",
         help=f"one recording of 15 s, in kernel {SMOKE} unless others are named",
+    )
+    parser.add_argument(
+        "--story",
+        action="store_true",
+        help="the incident that the project comes from, whole: docs/case-studies/the-story.md",
     )
     parser.add_argument(
         "--kernel",

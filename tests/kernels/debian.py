@@ -3,6 +3,7 @@ stay as they are.
 """
 
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -106,5 +107,17 @@ class Suite:
 
 
 def unpack(package: Path, directory: Path) -> None:
+    """`dpkg-deb --extract` would put directories in the place of /bin, /lib and /sbin, which are
+    symlinks in a root.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    run(["dpkg-deb", "--extract", str(package), str(directory)])
+    with subprocess.Popen(
+        ["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE
+    ) as content:
+        unpacked = subprocess.run(
+            ["tar", "--extract", "--keep-directory-symlink", "-C", str(directory)],
+            stdin=content.stdout,
+            check=False,
+        )
+    if content.returncode or unpacked.returncode:
+        raise CannotTestError(f"{package.name} cannot be unpacked")

@@ -7,13 +7,12 @@ scripts would have made are written instead.
 """
 
 import shutil
-import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.kernels.architecture import Architecture
-from tests.kernels.debian import mirrors
-from tests.kernels.failure import CannotTestError
+from tests.kernels.debian import mirrors, unpack
 from tests.kernels.programs import run
 
 SUITE: Final = "bookworm"
@@ -60,8 +59,9 @@ _MADE_BY_SCRIPTS: Final = {
 CONTENT: Final = (SUITE, _PACKAGES, _MASKED, _UNIT, _MADE_BY_SCRIPTS)
 
 
-def install(root: Path, architecture: Architecture) -> None:
-    words = ["debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}"]
+def install(root: Path, architecture: Architecture, more: Sequence[str] = ()) -> None:
+    """`more` are packages that only this root needs."""
+    words = ["debootstrap", "--variant=minbase", f"--include={','.join((*_PACKAGES, *more))}"]
     place = [SUITE, str(root), mirrors()["Debian"]]
     if architecture.is_own:
         run([*words, *place])
@@ -82,20 +82,8 @@ def install(root: Path, architecture: Architecture) -> None:
 
 
 def unpack_all(root: Path) -> None:
-    """`dpkg-deb --extract` would put directories in the place of /bin, /lib and /sbin, which are
-    symlinks.
-    """
     for package in sorted((root / "var/cache/apt/archives").glob("*.deb")):
-        with subprocess.Popen(
-            ["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE
-        ) as content:
-            unpacked = subprocess.run(
-                ["tar", "--extract", "--keep-directory-symlink", "-C", str(root)],
-                stdin=content.stdout,
-                check=False,
-            )
-        if content.returncode or unpacked.returncode:
-            raise CannotTestError(f"{package.name} cannot be unpacked")
+        unpack(package, root)
     # debootstrap leaves a link to this machine's own.
     (root / "proc").unlink()
     (root / "proc").mkdir()

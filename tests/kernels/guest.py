@@ -35,7 +35,8 @@ FILES: Final = (
 @dataclass(frozen=True, slots=True)
 class Boot:
     """How to boot: words added to the kernel's command line, cores, and QEMU's name of a network
-    device if there is one.
+    device if there is one. `possible_cpus` are cores that could be plugged in; `peer` is an address
+    of that network with the command that QEMU starts for each connection to it.
     """
 
     name: str
@@ -43,6 +44,28 @@ class Boot:
     cpus: int = 2
     memory_mb: int = 2048
     network_device: str | None = None
+    possible_cpus: int | None = None
+    numa_nodes: int = 1
+    peer: tuple[str, str] | None = None
+
+    @property
+    def processors(self) -> str:
+        return f"{self.cpus},maxcpus={self.possible_cpus}" if self.possible_cpus else f"{self.cpus}"
+
+    @property
+    def memory(self) -> list[str]:
+        """QEMU's words for it, divided evenly among the nodes."""
+        words = ["-m", str(self.memory_mb)]
+        for node in range(self.numa_nodes if self.numa_nodes > 1 else 0):
+            size_mb = self.memory_mb // self.numa_nodes
+            words += ["-object", f"memory-backend-ram,id=memory{node},size={size_mb}M"]
+            words += ["-numa", f"node,nodeid={node},memdev=memory{node}"]
+        return words
+
+    @property
+    def network(self) -> str:
+        forwarded = f",guestfwd=tcp:{self.peer[0]}-cmd:{self.peer[1]}" if self.peer else ""
+        return f"user,id=net,restrict=on{forwarded}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +117,21 @@ def run(kernel: Bootable, root: Path, boot: Boot, job: "Job", directory: Path) -
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Steps to do inside, each a name and a command; the files they need; `seconds` for all, from
-    the start of QEMU.
+    """Steps to do inside, each a name and a command; the files they need, of the tree and made
+    here; `seconds` for all, from the start of QEMU.
     """
 
     steps: Sequence[Sequence[str]]
     wheel: Path
     seconds: int
     files: Sequence[str] = ()
+    made: Sequence[Path] = ()
 
     def write(self, file: Path) -> None:
         with tarfile.open(file, "w") as archive:
             archive.add(ROOT / "tests/kernels/inside.py", arcname="inside.py")
-            archive.add(self.wheel, arcname=self.wheel.name)
+            for made in (self.wheel, *self.made):
+                archive.add(made, arcname=made.name)
             for name in (*FILES, *self.files):
                 archive.add(ROOT / name, arcname=name, filter=_without_caches)
             told = json.dumps(
@@ -134,7 +159,7 @@ def _command(kernel: Bootable, root: Path, boot: Boot, directory: Path) -> list[
     return [
         *command,
         "-netdev",
-        "user,id=net,restrict=on",
+        boot.network,
         "-device",
         f"{boot.network_device},netdev=net",
     ]
@@ -149,9 +174,8 @@ def machine(kernel: Bootable, boot: Boot) -> list[str]:
         "-accel",
         "tcg,thread=multi",
         "-smp",
-        str(boot.cpus),
-        "-m",
-        str(boot.memory_mb),
+        boot.processors,
+        *boot.memory,
         "-no-reboot",
         "-display",
         "none",

@@ -35,6 +35,20 @@ class Bootable:
     architecture: Architecture
 
 
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What a root has besides the usual: packages of its own suite with all they depend on, and
+    single packages of other suites.
+    """
+
+    packages: tuple[str, ...] = ()
+    of_other_suites: tuple[tuple[str, str], ...] = ()
+
+
+NO_PROGRAMS: Final = Programs()
+STORY_PROGRAMS: Final = Programs(("docker.io", "busybox-static"), (("bullseye", "cadvisor"),))
+
+
 class Workshop:
     """Makes what is booted, below one directory."""
 
@@ -52,12 +66,16 @@ class Workshop:
             image.name.removeprefix("vmlinuz-"), image, place / "initramfs", kernel.architecture
         )
 
-    def root_image(self, architecture: Architecture) -> Path:
-        image = self._directory / f"root-{architecture.debian}-{_stamp()}.ext4"
+    def root_image(self, architecture: Architecture, programs: Programs = NO_PROGRAMS) -> Path:
+        name = f"root-{architecture.debian}-{_stamp(programs)}.ext4"
+        image = self._directory / name
         if not image.exists():
             root = self._directory / "root"
             shutil.rmtree(root, ignore_errors=True)
-            debian_root.install(root, architecture)
+            debian_root.install(root, architecture, programs.packages)
+            for suite, package in programs.of_other_suites:
+                (file,) = self._download(suite, architecture, package)
+                unpack(file, root)
             _install_wheels(root, architecture)
             _compile_python(root, architecture)
             _write_image(root, image)
@@ -96,14 +114,17 @@ class Workshop:
         shutil.rmtree(unpacked)
         (place / "initramfs.new").rename(place / "initramfs")
 
+    def _download(self, suite: str, architecture: Architecture, package: str) -> list[Path]:
+        own = Suite(suite, self._directory, architecture.debian)
+        return own.download([package], self._packages(architecture))
+
     def _packages(self, architecture: Architecture) -> Path:
         return self._directory / f"packages-{architecture.debian}"
 
     def _shell(self, architecture: Architecture) -> Path:
         directory = self._directory / f"busybox-{architecture.debian}"
         if not directory.exists():
-            suite = Suite(debian_root.SUITE, self._directory, architecture.debian)
-            (package,) = suite.download(["busybox-static"], self._packages(architecture))
+            (package,) = self._download(debian_root.SUITE, architecture, "busybox-static")
             unpack(package, directory)
         return next(
             path
@@ -112,8 +133,8 @@ class Workshop:
         )
 
 
-def _stamp() -> str:
-    told = (debian_root.CONTENT, _requirements())
+def _stamp(programs: Programs) -> str:
+    told = (debian_root.CONTENT, _requirements(), *((programs,) if programs.packages else ()))
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
 
 

@@ -2,7 +2,7 @@
 beside it.
 
 `python -m tests.kernels.keep RUN STEP WHICH NAME`, for example `6.1-reset reset 1 6.1-driver-reset`
-for the first of a step's runs, or `6.1-arm64-incidents incidents dentry-walk 6.1-arm64-dentry-walk`
+for the first of a step's runs, `5.10-story story 1 5.10-story` for a death of the story's job, or `6.1-arm64-incidents incidents dentry-walk 6.1-arm64-dentry-walk`
 for an incident of the lab.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kernels.image import ROOT
-from tests.kernels.sets import starving
+from tests.kernels.sets import starving, story
 
 from necroscope.store.excerpt import write_excerpt
 from necroscope.store.query import Store
@@ -27,12 +27,12 @@ _BEFORE_NS, _AFTER_NS = 10_000_000_000, 2_000_000_000
 
 def keep(run: str, step: str, which: str, name: str) -> None:
     place = ROOT / "build/kernels/runs" / run
-    is_lab = step == "incidents"
-    told = (
-        _keep_lab(place / step / which, name)
-        if is_lab
-        else _keep_reset(place, step, int(which), name)
-    )
+    if step == "incidents":
+        told = _keep_lab(place / step / which, name)
+    elif step == "story":
+        told = _keep_story(place / step, int(which), name)
+    else:
+        told = _keep_reset(place, step, int(which), name)
     release = json.loads((place / "results.json").read_text())["release"]
     (GUESTS / name / "truth.json").write_text(
         json.dumps({"release": release, **told}, indent=1) + "\n"
@@ -58,6 +58,25 @@ def _keep_reset(place: Path, step: str, number: int, name: str) -> dict[str, Any
             "cause": cause,
             "culprit": starving.AGENT,
             "unit": f"{starving.AGENT}.service",
+        },
+    }
+
+
+def _keep_story(place: Path, number: int, name: str) -> dict[str, Any]:
+    truth = json.loads((place / "truth.json").read_text())
+    found = truth["runs"][number - 1]
+    write_excerpt(
+        Store.open(place / "recording"), found["from"], found["to"], GUESTS / name, _RENAMES
+    )
+    return {
+        "resets": found["timeouts"],
+        "zombies": truth["zombies"],
+        "verdict": {
+            "core": story.CORE,
+            "cause": story.CAUSE,
+            "culprit": story.READER,
+            "unit": f"{story.READER}.service",
+            "origin": f"{story.AGENT}.service",
         },
     }
 

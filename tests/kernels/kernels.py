@@ -48,6 +48,7 @@ KERNELS: Final = (
     Kernel("6.1-arm64", "bookworm", "linux-image-arm64", softirqs_wait=True, architecture=ARM64),
 )
 SMOKE: Final = "6.1"
+STORY: Final = KERNELS[0]
 
 
 def kernel_named(name: str) -> Kernel:

@@ -1,5 +1,6 @@
 """Which sets run in which boot of a kernel, and how each is verified afterwards on this side."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +20,10 @@ from tests.kernels.sets import (
     plain,
     reset,
     service,
+    story,
     zombies,
 )
+from tests.kernels.story import ring
 
 # systemd's own words for cgroup v1 alone; with psi=0 the kernel has no /proc/pressure.
 _V1: Final = "systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1"
@@ -63,6 +66,23 @@ class Planned:
 
 def smoke() -> list[Planned]:
     return [Planned(Boot("smoke"), (_plain("record", is_v1=False),), seconds=600)]
+
+
+def whole_story() -> list[Planned]:
+    """The machine of the story in small: two cores are there of 96 that could be, because a walk
+    reads a counter of each possible core, and two nodes, because it does so for each.
+    """
+    boot = Boot(
+        "story",
+        f"{_V1} cgroup_enable=memory",
+        memory_mb=story.MEMORY_MB,
+        network_device=_NETWORK_DEVICE,
+        possible_cpus=96,
+        numa_nodes=2,
+        peer=(f"{ring.PEER[0]}:{ring.PEER[1]}", f"{sys.executable} -S {ring.__file__} 1"),
+    )
+    check = Check("story", "story", story.verify)
+    return [Planned(boot, (check,), seconds=3000, files=("tests/kernels/story",))]
 
 
 def whole(kernel: Kernel) -> list[Planned]:

@@ -22,8 +22,8 @@ def test_checks_of_a_kernel_are_sets_that_run_inside(kernel: Kernel) -> None:
 def test_every_set_is_run_in_some_kernel() -> None:
     run = {
         check.module
-        for kernel in KERNELS
-        for planned in plan.whole(kernel)
+        for boots in ([plan.whole_story()] + [plan.whole(kernel) for kernel in KERNELS])
+        for planned in boots
         for check in planned.checks
     }
     assert run == {path.stem for path in SETS.glob("*.py")} - SHARED - ELSEWHERE
