@@ -101,6 +101,7 @@ class Episode(Lasting):
             "level": self.level,
             "wait_ms": 1000 * self.level,
             "amount": self.amount,
+            "times": "once" if self.amount == 1 else f"{self.amount:,.0f} times",
             "reference": self.reference,
         }
         return self.words.format(cpu=self.cpu, mode=self.mode, subject=self.subject, **figures)

@@ -131,7 +131,7 @@ def throttled_episodes(rows: ColumnArrays) -> Iterator[Episode]:
             level = float(share[first:end].mean())
             times = int(own["nr_throttled"][first:end].sum())
             words = (
-                "{subject} had used up its CPU quota {amount:,.0f} times,"
+                "{subject} had used up its CPU quota {times},"
                 " {level:.1f} s of its threads' time per second were throttled"
             )
             yield Episode(

@@ -60,8 +60,7 @@ _HUNG_DISK_S: Final = 10.0
 _AGAIN_S: Final = 1.0
 _NEVER_S: Final = float("inf")
 _WAITED_FOR_CORE: Final = (
-    "ordinary tasks wanted core {cpu} and had to wait, {amount:,.0f} times, the longest"
-    " {wait_ms:,.0f} ms"
+    "ordinary tasks wanted core {cpu} and had to wait, {times}, the longest {wait_ms:,.0f} ms"
 )
 
 
@@ -168,7 +167,7 @@ def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
             None,
             *_span(own),
             longest.seconds,
-            "tasks waited for {subject}, {amount:,.0f} times, the longest {wait_ms:,.0f} ms",
+            "tasks waited for {subject}, {times}, the longest {wait_ms:,.0f} ms",
             "waits",
             _is_hung(own),
             subject=longest.subject,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -17,6 +18,7 @@ from necroscope.analysis.report import Report
 from necroscope.analysis.victim import victim_report
 from necroscope.cli.diagnose_watch import watch as watch_recording
 from necroscope.cli.flame_question import WindowWords
+from necroscope.cli.job import failed_jobs
 from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
@@ -145,8 +147,13 @@ def _answer(store: Store, source: Path, report: Report, *, as_json: bool) -> str
     """JSON is ASCII only: names from the machine cannot steer the terminal that prints it."""
     if as_json:
         return json.dumps(report.as_json())
-    text = report_to_text(report, _width())
-    return text if report.incidents else f"{text}\n{_where_to_look(store, source)}"
+    place = shlex.quote(str(source))
+    parts = [report_to_text(report, _width(), place)]
+    if not report.incidents:
+        parts.append(_where_to_look(store, place))
+    if failed := failed_jobs(store):
+        parts.append(f"The job {failed[0]} failed. To see why:\n  necroscope job {place}")
+    return "\n".join(parts)
 
 
 def _check_question(
@@ -187,7 +194,7 @@ def _stretch(words: WindowWords, span: Extent) -> Span | None:
     return windows.window
 
 
-def _where_to_look(store: Store, source: Path) -> str:
+def _where_to_look(store: Store, place: str) -> str:
     """No incident is an answer; the reader who knows better needs the next command."""
     if not store.info().tables.get("cores"):
         return "How the cores spent their time was not recorded."
@@ -199,7 +206,7 @@ def _where_to_look(store: Store, source: Path) -> str:
     return (
         f"The busiest stretch: core {found.cpu}, up to {format_share(found.share)} {found.mode},"
         f" {length} around {middle}. To look at it:\n"
-        f"  necroscope diagnose {source} --at {middle} --cpu {found.cpu}"
+        f"  necroscope diagnose {place} --at {middle} --cpu {found.cpu}"
     )
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from necroscope.analysis.jobs.member import JobNode, Member
-from necroscope.analysis.jobs.reading import read_members, read_node
+from necroscope.analysis.jobs.reading import newest_members, read_members, read_node
 from necroscope.analysis.jobs.runs import JobRun, choose, runs
 from necroscope.analysis.jobs.tell import outcome_of, tell
 from necroscope.cli.fleet_asking import width
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.recording_place import find_recording
 from necroscope.errors import UsageError
+from necroscope.model.names import clean
 from necroscope.model.span import Span
 from necroscope.model.units import format_moment, parse_moment_ns
 from necroscope.store.query import Store
@@ -88,8 +89,21 @@ def _node(store: Store, span: Span, node: str) -> JobNode:
 
 
 def _all(store: Store, node: str) -> list[Member]:
+    return read_members(store, _whole(store), node)
+
+
+def _whole(store: Store) -> Span:
     first_ns, last_ns = store.span()
-    return read_members(store, Span(first_ns, last_ns + 1), node)
+    return Span(first_ns, last_ns + 1)
+
+
+def failed_jobs(store: Store) -> list[str]:
+    """Newest first."""
+    if not store.info().tables.get("job_members"):
+        return []
+    found = runs(newest_members(store, _whole(store)))
+    failed = [run for run in found if outcome_of(run.members) == "failed"]
+    return [clean(run.job) for run in sorted(failed, key=lambda run: -run.to_ns)]
 
 
 def _split(words: tuple[str, ...]) -> tuple[str | None, list[Path]]:

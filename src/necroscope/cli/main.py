@@ -81,8 +81,8 @@ def necroscope() -> None:
     Examples:
       necroscope demo                             the story in a minute, without root
       necroscope top                              look at this machine now
-      necroscope record --dir /var/lib/necroscope record until Ctrl-C
-      necroscope diagnose /var/lib/necroscope     what happened, and who did it
+      necroscope record                           record to /var/lib/necroscope until Ctrl-C
+      necroscope diagnose                         what happened, and who did it
     """
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -57,6 +58,8 @@ from necroscope.symbols.broker import ENDED, Broker
 
 # The analysis of a bad hour may take minutes behind everything else that runs.
 _SILENT_S: Final = 900.0
+# A state that comes back within this time was printed already.
+_KNOWN_S: Final = 600.0
 
 
 @click.command()
@@ -262,9 +265,11 @@ class _LiveLine:
     own.
     """
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._is_live = not quiet and sys.stderr.isatty()
-        self._known: frozenset[str] = frozenset()
+        self._clock = clock
+        # Until when each state needs no words, by its text.
+        self._known: dict[str, float] = {}
 
     def show(self, status: Status, disk: Disk) -> None:
         if self._is_live:
@@ -273,10 +278,14 @@ class _LiveLine:
                 self._write(f"\r\x1b[K{_live_text(status, disk)[: width - 1]}", ends_line=False)
 
     def tell_new(self, states: list[str]) -> None:
-        """What is so now and was not so at the last tick."""
+        """What is so now and was not so for a while: a state that comes and goes with the load is
+        printed once.
+        """
         if states or self._known:
+            now_s = self._clock()
+            self._known = {text: until for text, until in self._known.items() if until > now_s}
             self.tell([state for state in states if state not in self._known])
-            self._known = frozenset(states)
+            self._known |= dict.fromkeys(states, now_s + _KNOWN_S)
 
     def tell(self, happenings: list[str]) -> None:
         """An event is printed each time it happens."""

@@ -2,6 +2,7 @@
 to do, what will not help.
 """
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -24,17 +25,21 @@ _WORD: Final = 11
 _LINE_LIMIT: Final = 400
 _PATH_SHOWN: Final = 8
 _MOST: Final = 6
+# The word for the recording in the commands of a verdict, which does not know where it lies.
+_DIR: Final = "DIR"
+_COMMAND: Final = re.compile(r": (necroscope [^():]*(?::\d\d[^():]*)*)$")
 _ABOUT: Final = ((0.9, "very sure"), (0.75, "sure"), (0.5, "likely"), (0.0, "not known"))
 
 
-def report_to_text(report: Report, width: int = 100) -> str:
-    """All incidents, each a section; a healthy recording is one line."""
-    lines = [*_wrapped(_headline(report), width, "", ""), ""]
+def report_to_text(report: Report, width: int = 100, place: str = _DIR) -> str:
+    """All incidents, each a section; a healthy recording is one line. `place` is what commands name
+    as the recording.
+    """
+    lines = _wrapped(_headline(report), width, "", "")
     for number, incident in enumerate(report.incidents, 1):
         count = f"{number} of {len(report.incidents)} ── " if incident.is_wrong else ""
-        lines += [*_section(incident, f"{count}{_when(incident)}", width), ""]
-    lines += [*_notes(report, width)]
-    return "\n".join(lines).rstrip()
+        lines += ["", *_section(incident, f"{count}{_when(incident)}", width, place)]
+    return "\n".join([*lines, *_notes(report, width)])
 
 
 def incident_to_text(incident: Incident, width: int = 100, *, goes_on: bool = False) -> str:
@@ -67,7 +72,7 @@ def _headline(report: Report) -> str:
     return f"{what}{core} in {length} of {_plain(report.node)}, {span}{damaged}"
 
 
-def _section(incident: Incident, when: str, width: int) -> Iterator[str]:
+def _section(incident: Incident, when: str, width: int, place: str = _DIR) -> Iterator[str]:
     verdict = incident.verdict
     yield _rule(incident, when, width)
     yield from _wrapped(_sentence(verdict.summary), width, "", "")
@@ -79,7 +84,8 @@ def _section(incident: Incident, when: str, width: int) -> Iterator[str]:
     )
     if not incident.is_wrong:
         return
-    yield from _list("what to do", [_plain(item) for item in verdict.fix], width, is_numbered=True)
+    to_do = [_plain(item).replace(f" {_DIR} ", f" {place} ") for item in verdict.fix]
+    yield from _list("what to do", to_do, width, is_numbered=True)
     yield from _list("how to see that it helped", [_plain(item) for item in verdict.verify], width)
     useless = [f"{_plain(item.what)}: {_plain(item.why)}" for item in verdict.will_not_help]
     yield from _list("what will not help", useless, width)
@@ -168,9 +174,19 @@ def _list(title: str, items: Iterable[str], width: int, is_numbered: bool = Fals
     for number, item in enumerate(unique[:_MOST], 1):
         mark = f"{number}. " if is_numbered else "- "
         indent = " " * (2 * _MARGIN + len(mark))
-        yield from _wrapped(item, width, f"{'':{2 * _MARGIN}}{mark}", indent)
+        text, command = _apart(item)
+        yield from _wrapped(text, width, f"{'':{2 * _MARGIN}}{mark}", indent)
+        yield from ([f"{indent}{command}"] if command else [])
     if len(unique) > _MOST:
         yield f"{'':{2 * _MARGIN}}and {len(unique) - _MOST} more, see --json"
+
+
+def _apart(item: str) -> tuple[str, str]:
+    """A command at the end of a text stands on a line of its own, whole: a shell takes it as it
+    is.
+    """
+    found = _COMMAND.search(item)
+    return (item[: found.start(1)].rstrip(), found[1]) if found else (item, "")
 
 
 def _notes(report: Report, width: int) -> Iterator[str]:

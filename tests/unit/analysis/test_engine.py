@@ -46,7 +46,8 @@ def test_unknown_still_names_core_mode_process_and_path() -> None:
     )
     assert verdict.culprit.path[-1] == "odd_driver_loop"
     assert any(
-        "odd_driver_loop: 100% of the time, 0% before" in item.text for item in verdict.evidence
+        item.text.startswith("100% of the time, 0% before") and "odd_driver_loop" in item.text
+        for item in verdict.evidence
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from tests.written_recording import NS, WrittenSegment, at, new_recording, row
 
+from necroscope.cli.diagnose import command as diagnose
 from necroscope.cli.job import command
 from necroscope.errors import RecordingError, UsageError
 from necroscope.segment.recording import Identity, write_identity
@@ -96,3 +97,14 @@ def test_a_recording_without_jobs_says_what_to_ask_instead() -> None:
     with pytest.raises(UsageError, match="no job was recorded here") as caught:
         ask(recording)
     assert "necroscope diagnose --at T" in caught.value.hint
+
+
+def test_a_diagnosis_of_a_node_whose_job_failed_names_the_command_that_says_why(
+    tmp_path: Path,
+) -> None:
+    recording = node(tmp_path / "a", "node-a", 0, is_starved=False)
+    done = CliRunner().invoke(diagnose, [str(recording)], catch_exceptions=False)
+    assert f"The job {JOB} failed. To see why:" in done.stdout
+    asked = done.stdout.splitlines()[-1].split()
+    assert asked == ["necroscope", "job", str(recording)]
+    assert "1 member on 1 node not known" in " ".join(ask(*asked[2:]).split())

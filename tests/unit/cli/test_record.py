@@ -74,16 +74,19 @@ def test_the_live_line_ends_with_what_was_lost_and_what_came_last() -> None:
     )
 
 
-def test_a_state_is_told_when_it_begins_and_a_happening_each_time(
+def test_a_state_that_comes_and_goes_is_printed_once_and_a_happening_each_time(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    line = _LiveLine(quiet=True)
+    times_s = iter((1, 2, 3, 4, 500, 1200))
+    line = _LiveLine(quiet=True, clock=lambda: next(times_s))
     for states, happenings in (
         (["pressure: no such file"], ["recording pauses: the disk is full"]),
         (["pressure: no such file", "budget: 48 Hz"], []),
         (["budget: 48 Hz"], ["recording goes on"]),
         (["pressure: no such file"], ["recording pauses: the disk is full"]),
         (["pressure: no such file"], ["recording goes on"]),
+        # Ten minutes without it, and it is news again.
+        (["pressure: no such file"], []),
     ):
         line.tell_new(states)
         line.tell(happenings)
@@ -92,9 +95,9 @@ def test_a_state_is_told_when_it_begins_and_a_happening_each_time(
         "warning: recording pauses: the disk is full",
         "warning: budget: 48 Hz",
         "warning: recording goes on",
-        "warning: pressure: no such file",
         "warning: recording pauses: the disk is full",
         "warning: recording goes on",
+        "warning: pressure: no such file",
     ]
 
 

@@ -131,3 +131,26 @@ def test_damage_is_told_first() -> None:
         < page.index("no stacks")
         < page.index("slow: 1 gap")
     )
+
+
+ODD = """
+    core 0:  ..............................
+    core 1:  ...............kkkkkk.........
+    k: system  tool[44]  /system.slice/tool.service  main > ksys_ioctl, odd_driver_loop
+"""
+
+
+def test_a_command_to_run_next_is_whole_on_its_line_and_names_the_recording() -> None:
+    page = report_to_text(diagnose(drawn_node(ODD)), width=60, place="'/my recordings/a'")
+    (command,) = [line.strip() for line in page.splitlines() if "necroscope flame" in line]
+    assert command.startswith("necroscope flame '/my recordings/a' --from 2025-")
+    assert command.endswith(" -o incident.html")
+    assert "\n\n\n" not in page
+
+
+def test_what_grew_is_a_number_first_and_long_names_are_cut() -> None:
+    name = "v8::internal::" + "Very" * 50 + "LongName"
+    page = report_to_text(diagnose(drawn_node(ODD.replace("odd_driver_loop", name))))
+    evidence = " ".join(page.split())
+    assert "100% of the time, 0% before: ksys_ioctl > v8::internal::Very" in evidence
+    assert "LongName" not in evidence.partition("why we think so")[2].partition("what to do")[0]

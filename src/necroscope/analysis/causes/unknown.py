@@ -5,6 +5,7 @@ Confirming signal: none; a cause is never guessed.
 Source: the recording itself.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from necroscope.analysis.case import Case
@@ -27,6 +28,8 @@ _NAMED: Final = 4
 _NOTICED: Final = 0.01
 # A wait for a core that is worth the first sentence.
 _LONG_S: Final = 0.5
+_FRAMES_SHOWN: Final = 4
+_NAME_SHOWN: Final = 60
 
 
 def assess(case: Case) -> Assessment:
@@ -211,12 +214,19 @@ def _window(case: Case) -> str:
     )
 
 
+def _innermost(path: Sequence[str]) -> str:
+    """The last frames of a path. Names of C++ functions run to hundreds of characters."""
+    return " > ".join(
+        name if len(name) <= _NAME_SHOWN else f"{name[:_NAME_SHOWN]}…"
+        for name in path[-_FRAMES_SHOWN:]
+    )
+
+
 def _paths(case: Case) -> list[Evidence]:
     """What is new on the core, and what it displaced."""
     found = [
         case.evidence(
-            f"{' > '.join(change.path[-4:])}: {change.now:.0%} of the time, {change.before:.0%}"
-            " before",
+            f"{change.now:.0%} of the time, {change.before:.0%} before: {_innermost(change.path)}",
             "samples",
             case.core,
         )
@@ -228,7 +238,7 @@ def _paths(case: Case) -> list[Evidence]:
     return [
         *found,
         *(
-            case.evidence(f"{' > '.join(change.path[-4:])} vanished", "samples", case.core)
+            case.evidence(f"vanished: {_innermost(change.path)}", "samples", case.core)
             for change in gone[:1]
         ),
     ]

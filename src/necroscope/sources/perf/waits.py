@@ -40,7 +40,7 @@ _REST: Final = (
     " waits that end between two ticks are not seen"
 )
 _BOUND: Final = (
-    f"more waits than are kept: the longest {_MOST_ROWS} of a tick, {_MOST_ROWS_OF_TENANT} of a"
+    f"more waits than are kept: the longest {_MOST_ROWS} per tick and {_MOST_ROWS_OF_TENANT} per"
     " cgroup"
 )
 
@@ -95,7 +95,7 @@ class Waits(Source):
         # In the order of time: where a seal has to put rows in order, Arrow's functions take 10 MB.
         rows.sort(key=_time_ns)
         if left_out:
-            reading.parts = (Trouble("waits beyond", ("waits",), SourceUnavailable(_BOUND)),)
+            reading.parts = (Trouble("short waits", ("waits",), SourceUnavailable(_BOUND)),)
         delays = self._count(self._probe, now, reading)
         beats = (self._tasks.late_row(parse(record), now) for _, record in bounded(late)[0])
         reading.rows = {

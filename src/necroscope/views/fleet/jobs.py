@@ -1,5 +1,6 @@
 """The story of a job as text, and a list of jobs: from a recording and from a lake alike."""
 
+from collections.abc import Sized
 from typing import Any, Final
 
 from necroscope.model.units import format_duration, parse_moment_ns
@@ -12,11 +13,16 @@ _MOST_RATES: Final = 20
 _MOST_ALIKE: Final = 5
 
 
+def _counted(things: Sized, word: str) -> str:
+    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
+
+
 def job_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
     nodes = answer["nodes"]
     head = (
         f"{answer['job']} ({answer['kind']}): {answer['outcome']}, {answer['from'][:19]} to"
-        f" {answer['to'][:19]} UTC, {len(answer['members'])} members on {len(nodes)} nodes"
+        f" {answer['to'][:19]} UTC, {_counted(answer['members'], 'member')} on"
+        f" {_counted(nodes, 'node')}"
     )
     lines = [*paragraph(head, width), "", *paragraph(answer["blame_words"], width)]
     lines += paragraph(answer["answer"], width, "  ")
