@@ -222,6 +222,9 @@ def _home(
         ]
         if not own or not _may_hold(own, event.core, takers):
             continue
+        # What tasks stand behind has its own reasons: a kill for memory only happened meanwhile.
+        if not what.is_major and all(is_of_what_is_held(episode) for episode in own):
+            continue
         rank = (
             any(e.cpu == event.core for e in own),
             any(e.is_strong for e in own),

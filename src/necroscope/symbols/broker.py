@@ -96,7 +96,7 @@ class Broker:
         return AdoptedProcess(pid, *ours)
 
     def read(self, pid: int, name: str) -> bytes:
-        """/proc/PID/syscall or stack: the first 8 KiB."""
+        """/proc/PID/syscall, stack or wchan: the first 8 KiB."""
         return self._ask([READ, b"%d" % pid, name.encode()])[0]
 
     def open_root(self, pid: int) -> int:

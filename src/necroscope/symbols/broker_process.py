@@ -38,7 +38,7 @@ _KEPT: Final = {
     capabilities.SYS_CHROOT,
 }
 _CLONE_PARENT: Final = 0x8000
-_READ_FILES: Final = (b"syscall", b"stack")
+_READ_FILES: Final = (b"syscall", b"stack", b"wchan")
 _MOST_WORDS: Final = 64
 # Between the words of a command line of ours.
 WORD_END: Final = "\x1f"

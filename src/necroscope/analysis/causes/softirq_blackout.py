@@ -5,8 +5,9 @@ a second and more, timers and packets alike; hard interrupts may still come, so 
 ksoftirqd shows little: it is not even woken.
 Confirming signal: raise-to-entry waits of two kinds of softirqs or of timers (which every tick
 raises), or all counters of /proc/softirqs frozen on a busy core, or time that no mode accounts for;
-and the core in the kernel meanwhile. Time that all cores at work lose at once is not a task's
-doing: the host stopped the virtual machine, or firmware the whole one.
+and the core in the kernel meanwhile. Time in no mode is many short stretches, and none of them a
+stall, if the core was sampled all along: a sample takes an interrupt. Time that all cores at work
+lose at once is not a task's doing: the host stopped the virtual machine, or firmware the whole one.
 Source: Documentation/trace/events-irq; kernel/softirq.c; amzn-drivers #220 (21 s without NAPI, and
 not the driver's fault).
 """
@@ -43,7 +44,8 @@ def assess(case: Case) -> Assessment | None:
         for name in _VECTORS
         if (wait_s := case.counters.softirq_delay_s([name]) or 0.0) >= case.limits.stall_s
     }
-    frozen, missing = case.has(EpisodeKind.SOFTIRQ_FROZEN), case.has(EpisodeKind.TIME_MISSING)
+    frozen = case.has(EpisodeKind.SOFTIRQ_FROZEN)
+    missing = case.has(EpisodeKind.TIME_MISSING) and not _was_sampled_all_along(case)
     if case.core is None or not (delays or frozen or missing):
         return None
     evidence = [*_waits(case, delays), *suffering(case), *what_held_the_core(case)]
@@ -79,6 +81,17 @@ def assess(case: Case) -> Assessment | None:
         culprit=culprit,
         origin=origin_of(culprit),
     )
+
+
+def _was_sampled_all_along(case: Case) -> bool:
+    """Whether no stretch of a stall's length is without a sample while time went missing."""
+    spans = [e.span for e in case.episodes if e.kind is EpisodeKind.TIME_MISSING]
+    for span in spans:
+        inside = case.samples.now.where([case.core or 0], [span]).samples.time_ns
+        ends = np.concatenate(([span.from_ns], np.sort(inside), [span.to_ns]))
+        if np.diff(ends).max() >= case.limits.stall_s * NS_PER_S:
+            return False
+    return bool(spans)
 
 
 def _waits(case: Case, delays: dict[str, float]) -> list[Evidence]:

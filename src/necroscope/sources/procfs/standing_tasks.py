@@ -8,6 +8,7 @@ long waits are seen, of processes and not of threads, and nobody is named as bei
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -78,10 +79,14 @@ class StandingTasks:
         )
 
     def _stack(self, pid: int) -> tuple[str, ...]:
-        try:
-            return parse_stack(self._read_closely(pid, "stack"))
-        except OSError:
-            return ()
+        """Its functions; without CAP_SYS_ADMIN the one in which it sleeps (proc_pid_wchan(5))."""
+        for name in ("stack", "wchan"):
+            with suppress(OSError):
+                content = self._read_closely(pid, name)
+                channel = content.decode("ascii", "replace")
+                if functions := parse_stack(content) or (channel,) * channel.isidentifier():
+                    return functions
+        return ()
 
     def _pids(self) -> Iterator[int]:
         with os.scandir(self._proc) as entries:

@@ -113,3 +113,15 @@ def test_lost_time_on_one_core_is_its_own() -> None:
         """
     )
     assert blackouts(node)
+
+
+def test_time_that_is_lost_while_the_core_is_sampled_was_lost_in_short_stretches() -> None:
+    """/proc/pagetypeinfo: interrupts are off for milliseconds, again and again."""
+    node = drawn_node(
+        """
+        core 0:  ........................
+        core 1:  ..........ppp...........
+        p: lost  agent[8]  /a  main > do_syscall_64, vfs_read, pagetypeinfo_show
+        """
+    )
+    assert not blackouts(node)

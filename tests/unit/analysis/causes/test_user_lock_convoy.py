@@ -129,3 +129,16 @@ def test_threads_of_a_program_that_has_no_core_are_not_a_convoy() -> None:
         for slice_ in range(6):
             wait(node, 10 + turn + slice_ / 8, 0.08, "npm ci", 70)
     assert "user-lock-convoy" not in [i.verdict.cause for i in diagnose(node).incidents]
+
+
+def test_a_kill_for_memory_elsewhere_is_not_told_with_a_lock() -> None:
+    node = drawn_node("""
+        core 0:  ..............................
+        core 1:  ..............................
+        """)
+    given = by("flusher", 70, stack="futex_wake;do_futex;do_syscall_64")
+    for tid in (71, 72):
+        wait(node, 10, 1.5, "server", 70, tid=tid, kind="futex", futex=4096, **given)
+    node.event(11, "oom_kill", "Memory cgroup out of memory: Killed process 99 (leaky)")
+    (incident,) = diagnose(node).incidents
+    assert not incident.events
