@@ -69,8 +69,7 @@ def one_run(node: SystemdNode, dice: random.Random, program: Path, seconds: int)
             recording = f"{scratch}/recording"
             length = f"{seconds}s"
             node.beside(NECROSCOPE, "record", "--dir", recording, "--for", length)
-            # The first walks are judged before anybody saw who makes the container: once more.
-            said = node.beside(NECROSCOPE, "diagnose", recording, "--again", "--json")
+            said = node.beside(NECROSCOPE, "diagnose", recording, "--json")
             leads_to = origin(recording)
         finally:
             walker.kill()

@@ -3,6 +3,7 @@ are its signature.
 """
 
 import re
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -51,8 +52,8 @@ def bare(name: str) -> str:
 
 
 class FunctionNames:
-    """Numbers for the functions of one analysis, so that a group is matched with each name once and
-    not with each frame.
+    """Numbers for functions, so that a group is matched with each name once and not with each
+    frame.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,9 @@ class FunctionNames:
         self._names: list[str] = []
         self._is_kernel: list[bool] = []
         self._members: dict[Functions, Flags] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
 
     def ids(self, names: Iterable[str], is_kernel: Iterable[bool]) -> NDArray[np.int64]:
         return np.array(
@@ -94,6 +98,16 @@ class FunctionNames:
         return number
 
 
+def shared_names() -> FunctionNames:
+    """One for all analyses of a thread: a process that judges a node for weeks sees the same
+    functions again and again.
+    """
+    names: FunctionNames | None = getattr(_of_thread, "names", None)
+    if names is None or len(names) > _MOST_NAMES:
+        names = _of_thread.names = FunctionNames()
+    return names
+
+
 def frame_names(frames: pa.Table) -> list[str]:
     """How frames are called: by their function, else by module and offset."""
     return [
@@ -102,3 +116,5 @@ def frame_names(frames: pa.Table) -> list[str]:
 
 
 _NOTHING: Final = np.zeros(0, dtype=bool)
+_MOST_NAMES: Final = 20_000
+_of_thread: Final = threading.local()

@@ -12,7 +12,7 @@ from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.core_time import MODES, CoreShares, core_shares
 from necroscope.analysis.device_counters import CounterRise, read_rises
 from necroscope.analysis.episodes import Episode
-from necroscope.analysis.functions import FunctionNames
+from necroscope.analysis.functions import shared_names
 from necroscope.analysis.late_beats import LateBeat, late_beats
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.recreations import (
@@ -46,7 +46,7 @@ class Node:
     def __init__(self, recording: Recording, span: Span) -> None:
         self.recording = recording
         self.span = span
-        self.names = FunctionNames()
+        self.names = shared_names()
         self.episodes: Sequence[Episode] = ()
         # How often and how long sections of the kernel ran: what `walk_history` has read.
         self.turns: dict[object, Any] = {}

@@ -126,6 +126,15 @@ class Verdict:
     will_not_help: tuple[WillNotHelp, ...] = ()
     walked: WalkedState | None = None
 
+    @property
+    def answer(self) -> str:
+        """What a reader acts on: cause, origin and how it came to be. With another one there is
+        news, with other evidence for the same there is none.
+        """
+        origin = self.origin
+        chain = [] if origin is None else [(origin.kind, origin.name), *origin.chain]
+        return "; ".join([self.cause, *(f"{kind} {name}" for kind, name in chain)])
+
     def as_json(self) -> dict[str, Any]:
         return {
             "cause": self.cause,

@@ -24,19 +24,20 @@ def watch(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Until interrupted, or until nothing records any more."""
-    shown: dict[str, IncidentState] = {}
+    shown: dict[str, tuple[IncidentState, str]] = {}
     for changed in _changes(directory, sleep):
         for text in news(changed, shown, width):
             show(text + "\n")
 
 
 def news(
-    changed: Sequence[LedgerEntry], shown: dict[str, IncidentState], width: int
+    changed: Sequence[LedgerEntry], shown: dict[str, tuple[IncidentState, str]], width: int
 ) -> Iterator[str]:
     """Those of the changed entries that say something new, as text; `shown` remembers them."""
     for entry in sorted(changed, key=lambda one: one.incident.from_ns):
-        before, shown[entry.id] = shown.get(entry.id), entry.state
-        if entry.state is not IncidentState.MERGED and before is not entry.state:
+        now = entry.state, entry.incident.verdict.answer
+        before, shown[entry.id] = shown.get(entry.id), now
+        if entry.state is not IncidentState.MERGED and before != now:
             goes_on = entry.state is IncidentState.OPEN
             yield incident_to_text(entry.incident, width, goes_on=goes_on)
 

@@ -100,7 +100,7 @@ def _entry(known: LedgerEntry | None, incident: Incident, judgement: Judgement) 
     """A verdict replaces the one before it only if it was made with the whole incident in view."""
     state = IncidentState.CLOSED if judgement.is_over(incident.to_ns) else IncidentState.OPEN
     if known is None:
-        return LedgerEntry(state, 0, bounded(incident))
+        return LedgerEntry(state, 0, bounded(incident), judged_ns=judgement.end_ns)
     before = known.incident
     sees_all = incident.from_ns <= before.from_ns + OVER_NS
     whole = replace(
@@ -109,7 +109,8 @@ def _entry(known: LedgerEntry | None, incident: Incident, judgement: Judgement) 
         from_ns=min(before.from_ns, incident.from_ns),
         to_ns=max(before.to_ns, incident.to_ns),
     )
-    return LedgerEntry(state, known.revision, whole)
+    judged_ns = judgement.end_ns if sees_all else known.judged_ns
+    return LedgerEntry(state, known.revision, whole, judged_ns=judged_ns)
 
 
 def _ended(entry: LedgerEntry, judgement: Judgement, others: Iterable[LedgerEntry]) -> LedgerEntry:
@@ -135,6 +136,6 @@ def _differs(before: LedgerEntry, now: LedgerEntry) -> bool:
     return (
         before.state is not now.state
         or other.to_ns > one.to_ns + TICK_NS
-        or one.verdict.cause != other.verdict.cause
+        or one.verdict.answer != other.verdict.answer
         or len(other.events) > len(one.events)
     )

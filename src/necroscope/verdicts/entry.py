@@ -32,12 +32,14 @@ class LedgerEntry:
     """`revision` grows with every change of the ledger: who has seen all up to one has missed none.
 
     `incident.id` was given when it was first seen and stays. `merged_into` is the id of another.
+    `judged_ns` is how far the recording reached when the verdict was made.
     """
 
     state: IncidentState
     revision: int
     incident: Incident
     merged_into: str | None = None
+    judged_ns: int = 0
 
     @property
     def id(self) -> str:

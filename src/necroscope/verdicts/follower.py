@@ -19,10 +19,11 @@ from necroscope.segment.recording import segment_paths, segment_start_ns
 from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.store.catalog import Catalog
 from necroscope.store.query import Store
-from necroscope.verdicts.changes import Judgement, changes
+from necroscope.verdicts.changes import Judgement, changes, is_same
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.ledger import Ledger, UnjudgedStretch, includes
 from necroscope.verdicts.plan import LONG_NS, JudgingPlan
+from necroscope.verdicts.provisional import ProvisionalVerdicts
 
 # Enough to see that something began, and to see it end.
 _LOOK_BACK_NS: Final = 75 * NS_PER_S
@@ -77,6 +78,7 @@ class Follower:
         self._ledger = ledger
         self._catalog = RecentCatalog(directory, KeptRows(_KEPT_BYTES))
         self._store = Store(self._catalog)
+        self._provisional = ProvisionalVerdicts(self._store)
         self._plan = JudgingPlan(ledger.entries.values() if ledger.judged else ())
         self._judged = ledger.judged
         self._stretch_ns = ledger.judged[1] if ledger.judged else 0
@@ -102,12 +104,13 @@ class Follower:
         if is_first:
             self._attempt(fresh)
         self._plan.is_waiting = False
-        due = self._due(end_ns, is_live=is_live)
-        if due or not is_live or end_ns - self._stretch_ns >= _STRETCH_NS:
+        due, seen = self._due(end_ns, is_live=is_live)
+        again = self._provisional.due(self._recent(end_ns), end_ns)
+        if due or again or not is_live or end_ns - self._stretch_ns >= _STRETCH_NS:
             self._attempt(fresh)
-            found = self._judge(fresh, due, is_live=is_live)
+            found = self._judge(fresh, due, again, is_live=is_live)
         else:
-            found = Round((), judged)
+            found = Round(self._ended(seen, end_ns), judged)
         settled_ns = end_ns - _UNSETTLED_NS if is_live else end_ns
         self._judged = Span(judged[0], max(judged[1], settled_ns))
         return replace(found, judged=self._judged)
@@ -166,32 +169,66 @@ class Follower:
         assert self._judged is not None
         return self._judged
 
-    def _due(self, end_ns: int, *, is_live: bool) -> list[IncidentCandidate]:
+    def _due(
+        self, end_ns: int, *, is_live: bool
+    ) -> tuple[list[IncidentCandidate], list[IncidentCandidate]]:
+        """Those to judge now, and all that were seen."""
         due: list[IncidentCandidate] = []
+        seen: list[IncidentCandidate] = []
 
         def note(candidate: IncidentCandidate) -> bool:
+            seen.append(candidate)
             if self._plan.is_due(candidate, end_ns, is_live=is_live):
                 due.append(candidate)
             return False
 
         _diagnose(self._store, Span(end_ns - _LOOK_BACK_NS, end_ns + 1), note)
-        return due
+        return due, seen
 
-    def _judge(self, fresh: Span, due: Sequence[IncidentCandidate], *, is_live: bool) -> Round:
-        """`due` are those that the look found: the longer stretch may cut them otherwise."""
+    def _ended(self, seen: Sequence[IncidentCandidate], end_ns: int) -> list[LedgerEntry]:
+        """What was judged with nearly all of it in view is over: that needs no second verdict."""
+        judgement = Judgement(end_ns - _LOOK_BACK_NS, end_ns, True, (), seen)
+        going_on = [one for one in self._ledger.incidents() if one.state is IncidentState.OPEN]
+        over = [
+            entry
+            for entry in going_on
+            if (own := [one for one in seen if is_same(one, entry.incident)])
+            and all(judgement.is_over(one.to_ns) for one in own)
+        ]
+        return changes(over, judgement, self._ledger.revision)
+
+    def _recent(self, end_ns: int) -> list[LedgerEntry]:
+        """Incidents that a judgement of now would see, with what was before them."""
+        from_ns = end_ns - _HOUR_NS + BEFORE_NS
+        known = self._ledger.entries.values()
+        return [one for one in known if from_ns <= one.incident.from_ns]
+
+    def _judge(
+        self,
+        fresh: Span,
+        due: Sequence[IncidentCandidate],
+        again: Sequence[LedgerEntry],
+        *,
+        is_live: bool,
+    ) -> Round:
+        """`due` are those that the look found: the longer stretch may cut them otherwise. `again`
+        are known, and more is known of them now.
+        """
         end_ns = fresh.to_ns
         seen: list[IncidentCandidate] = []
         wanted_now: list[IncidentCandidate] = []
 
         def wanted(candidate: IncidentCandidate) -> bool:
             seen.append(candidate)
-            if is_due := self._plan.is_due(candidate, end_ns, is_live=is_live):
+            is_due = self._plan.is_due(candidate, end_ns, is_live=is_live)
+            if is_due := is_due or any(is_same(candidate, one.incident) for one in again):
                 wanted_now.append(candidate)
             return is_due
 
         known = self._ledger.entries.values()
         open_ns = [one.incident.from_ns for one in known if one.state is IncidentState.OPEN]
-        from_ns = min([self._stretch_ns, *open_ns]) - BEFORE_NS
+        again_ns = [one.incident.from_ns for one in again]
+        from_ns = min([self._stretch_ns, *open_ns, *again_ns]) - BEFORE_NS
         span = self._without_fatal(Span(max(from_ns, end_ns - _HOUR_NS), end_ns + 1), fresh)
         report = _diagnose(self._store, span, wanted)
         if end_ns - self._stretch_ns >= _STRETCH_NS:

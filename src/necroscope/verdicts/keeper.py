@@ -69,7 +69,7 @@ class Keeper:
         if found is None:
             return 0.0
         is_noted = self._noted_s is not None and started_s - self._noted_s < _NOTE_PROGRESS_S
-        if found.is_judged or not is_live or not is_noted:
+        if found.is_judged or found.entries or not is_live or not is_noted:
             self._noted_s = started_s
             self._write(found)
             self._writer.rewrite_if_large(self._follower.first_ns)

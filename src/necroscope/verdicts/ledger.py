@@ -5,7 +5,7 @@ Not a table of a segment: an incident goes on after its segment is sealed, and i
 by another process than the one that writes segments. A log of changes and not a file that is
 replaced, so that a change costs its own bytes. Each line is JSON with the CRC32 of its record:
 
-    {"crc32":"89abcdef","record":{"schema":1,"judged_by":"0.1.0","revision":7}}
+    {"crc32":"89abcdef","record":{"schema":1,"judged_by":"0.2.0 1f2e3d4c","revision":7}}
     {"crc32":"89abcdef","record":{"entry":{"state":"open","revision":7,"incident":{...},...}}}
     {"crc32":"89abcdef","record":{"judged":[FROM_NS,TO_NS],"notes":["..."]}}
     {"crc32":"89abcdef","record":{"unjudged":[FROM_NS,TO_NS],"why":"..."}}
@@ -28,11 +28,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from necroscope import __version__
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 from necroscope.segment.checksum import open_regular
 from necroscope.verdicts.entry import IncidentState, LedgerEntry, take_plain
+from necroscope.verdicts.rules import rules
 
 LEDGER_FILE: Final = "incidents.jsonl"
 SCHEMA: Final = 1
@@ -139,9 +139,9 @@ class Ledger:
         self.unjudged = tuple([*kept, *new][-MOST_NOTES:])
 
     def covers(self, first_ns: int) -> bool:
-        """Whether all is in it from there to where it reaches, as this version judges."""
+        """Whether all is in it from there to where it reaches, as today's rules judge."""
         is_begun = self.judged is not None and self.judged[0] <= first_ns + NS_PER_S
-        return is_begun and self.judged_by == __version__
+        return is_begun and self.judged_by == rules()
 
     def take(self, entries: Sequence[LedgerEntry]) -> None:
         """For a ledger that is in memory only."""

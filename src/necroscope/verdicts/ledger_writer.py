@@ -6,7 +6,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from necroscope import __version__
 from necroscope.model.span import Span
 from necroscope.segment.checksum import write_whole
 from necroscope.segment.lock import is_locked, take_lock
@@ -19,6 +18,7 @@ from necroscope.verdicts.ledger import (
     UnjudgedStretch,
     line,
 )
+from necroscope.verdicts.rules import rules
 
 LOCK_FILE: Final = "verdicts.lock"
 MOST_ENTRIES: Final = 2000
@@ -39,7 +39,7 @@ class LedgerWriter:
             self._path = directory / LEDGER_FILE
             if self.ledger.attempt is not None:
                 self.ledger.deaths = (*self.ledger.deaths, self.ledger.attempt)[-MOST_NOTES:]
-            if self.ledger.judged_by != __version__:
+            if self.ledger.judged_by != rules():
                 # The entries stay, and with them the ids, but all is judged again.
                 self.ledger.judged = None
             self.rewrite(0)
@@ -94,7 +94,7 @@ class LedgerWriter:
         changes += [{"death": one} for one in ledger.deaths]
         if ledger.judged is not None:
             changes.append({"judged": ledger.judged, "notes": list(ledger.notes)})
-        head = line({"schema": SCHEMA, "judged_by": __version__, "revision": ledger.revision})
+        head = line({"schema": SCHEMA, "judged_by": rules(), "revision": ledger.revision})
         data = b"".join([head, *reversed(newest), *map(line, changes)])
         self._size_bytes = len(data)
         write_whole(self._path, data)

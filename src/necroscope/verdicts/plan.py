@@ -14,8 +14,10 @@ from necroscope.verdicts.entry import IncidentState, LedgerEntry
 
 # What goes on this long is reported before it is over.
 LONG_NS: Final = 12 * NS_PER_S
-# What goes on and on is judged again when it is half as long again.
+# What goes on and on is judged again when it is half as long again; at its end, if what was judged
+# is not nearly all of it.
 _LONGER: Final = 1.5
+_NEARLY_ALL: Final = 1.15
 _MOST_KNOWN: Final = 500
 
 
@@ -57,8 +59,7 @@ class JudgingPlan:
             return is_over or candidate.to_ns - candidate.from_ns >= LONG_NS
         before = known.candidate
         if is_over:
-            is_longer = candidate.to_ns > before.to_ns + TICK_NS
-            return not known.is_over or is_longer or candidate.events > before.events
+            return self._is_more(candidate, known)
         seen = replace(
             before,
             from_ns=min(before.from_ns, candidate.from_ns),
@@ -66,6 +67,16 @@ class JudgingPlan:
         )
         self._known[self._known.index(known)] = replace(known, candidate=seen, is_over=False)
         return seen.to_ns - seen.from_ns >= _LONGER * known.length_ns
+
+    def _is_more(self, candidate: IncidentCandidate, known: _Known) -> bool:
+        """Whether what is over now was judged without much of it."""
+        before = known.candidate
+        if candidate.events > before.events:
+            return True
+        if known.is_over:
+            return candidate.to_ns > before.to_ns + TICK_NS
+        from_ns = min(before.from_ns, candidate.from_ns)
+        return candidate.to_ns - from_ns > _NEARLY_ALL * known.length_ns
 
     def note(self, candidate: IncidentCandidate, end_ns: int, *, is_live: bool) -> None:
         """It is judged now."""

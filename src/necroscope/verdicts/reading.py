@@ -2,8 +2,11 @@
 judged now beyond it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from necroscope.analysis.engine import Progress, concerns, diagnose
 from necroscope.analysis.report import Incident, Report
@@ -13,6 +16,10 @@ from necroscope.store.query import Store
 from necroscope.verdicts.changes import Judgement, changes, is_same
 from necroscope.verdicts.follower import BEFORE_NS, Follower
 from necroscope.verdicts.ledger import Ledger
+from necroscope.verdicts.provisional import ProvisionalVerdicts
+
+# So many of a recording are completed when it is opened, the newest.
+_MOST_AGAIN: Final = 20
 
 
 def read_report(
@@ -21,34 +28,62 @@ def read_report(
     progress: Progress | None = None,
     core: int | None = None,
 ) -> Report:
-    """All incidents of a recording since then. One that has no ledger, or the ledger of another
-    version, is judged whole.
+    """All incidents of a recording since then. One that has no ledger, or the ledger of other
+    rules, is judged whole, under the ids that the ledger knows.
     """
     ledger = Ledger.open(store.catalog.directory)
     first_ns, last_ns = store.span()
-    first_ns = max(first_ns, since_ns)
-    if ledger.judged is None or not ledger.covers(first_ns):
-        span = Span(first_ns, last_ns + 1) if since_ns else None
-        return diagnose(store, span=span, progress=progress, core=core)
-    settled_ns, notes = ledger.judged[1] - OVER_NS, ledger.notes
-    notes += tuple(str(one) for one in ledger.unjudged if one.span.to_ns > first_ns)
-    if last_ns > ledger.judged[1]:
-        rest = diagnose(
-            store,
-            span=Span(settled_ns - BEFORE_NS, last_ns + 1),
-            progress=progress,
-            wanted=lambda candidate: candidate.to_ns > settled_ns,
-        )
-        is_live = _is_recorded(store.catalog.directory)
-        judgement = Judgement(settled_ns - BEFORE_NS, last_ns, is_live, rest.wrong)
-        ledger.take(changes(ledger.entries.values(), judgement, ledger.revision))
-        notes = tuple(dict.fromkeys([*notes, *rest.notes]))
+    whole = Span(max(first_ns, since_ns), last_ns + 1)
+    if ledger.judged is None or not ledger.covers(whole.from_ns):
+        report = diagnose(store, span=whole if since_ns else None, progress=progress, core=core)
+        known = {one.id: one.incident for one in ledger.incidents()}
+        return replace(report, incidents=tuple(_known_as(one, known) for one in report.incidents))
+    notes = ledger.notes
+    notes += tuple(str(one) for one in ledger.unjudged if one.span.to_ns > whole.from_ns)
+    notes += _judge_rest(store, ledger, last_ns, progress)
+    _judge_again(store, ledger, last_ns)
     info = store.info()
-    found = [entry.incident for entry in ledger.incidents()]
-    own = [one for one in found if one.to_ns >= first_ns and (core is None or concerns(one, core))]
-    whole = first_ns, last_ns + 1
+    found = [entry.incident for entry in ledger.incidents() if entry.incident.to_ns >= whole[0]]
+    own = [one for one in found if core is None or concerns(one, core)]
     gaps = tuple(store.gaps(*whole))
+    notes = tuple(dict.fromkeys(notes))
     return Report(info.schema, info.node, *whole, tuple(own), gaps, notes, None, core)
+
+
+def _known_as(incident: Incident, known: Mapping[str, Incident]) -> Incident:
+    same = (name for name, other in known.items() if is_same(other, incident))
+    return replace(incident, id=next(same, incident.id))
+
+
+def _judge_rest(
+    store: Store, ledger: Ledger, last_ns: int, progress: Progress | None
+) -> tuple[str, ...]:
+    """What was recorded since the ledger was last written; returns notes on it."""
+    if ledger.judged is None or last_ns <= ledger.judged[1]:
+        return ()
+    settled_ns = ledger.judged[1] - OVER_NS
+    rest = diagnose(
+        store,
+        span=Span(settled_ns - BEFORE_NS, last_ns + 1),
+        progress=progress,
+        wanted=lambda candidate: candidate.to_ns > settled_ns,
+    )
+    is_live = _is_recorded(store.catalog.directory)
+    judgement = Judgement(settled_ns - BEFORE_NS, last_ns, is_live, rest.wrong)
+    ledger.take(changes(ledger.entries.values(), judgement, ledger.revision))
+    return rest.notes
+
+
+def _judge_again(store: Store, ledger: Ledger, last_ns: int) -> None:
+    """Verdicts that rows complete which came when nobody kept the ledger any more."""
+    due = ProvisionalVerdicts(store).due(ledger.incidents(), last_ns)
+    for entry in due[-_MOST_AGAIN:]:
+        known = entry.incident
+        end_ns = min(last_ns, known.to_ns + BEFORE_NS)
+        span = Span(known.from_ns - BEFORE_NS, end_ns + 1)
+        again = diagnose(store, span=span, wanted=partial(is_same, known))
+        judgement = Judgement(known.from_ns, end_ns, is_live=False, incidents=again.wrong)
+        ledger.take(changes([entry], judgement, ledger.revision))
 
 
 def read_incidents(store: Store, span: Span) -> Sequence[Incident]:

@@ -179,7 +179,7 @@ def test_hours_without_a_keeper_are_judged_by_the_next_one(
 def test_the_verdicts_of_another_version_are_made_again_under_the_same_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_writer, "__version__", "0.0.1")
+    monkeypatch.setattr(ledger_writer, "rules", lambda: "0.0.1")
     following = Following(tmp_path / "r", drawn_incident()).until(60)
     (entry,) = following.writer.ledger.incidents()
     verdict = replace(entry.incident.verdict, cause="unknown")

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from tests.unit.verdicts.conftest import MakeIncident
 
-from necroscope import __version__
 from necroscope.model.span import Span
 from necroscope.verdicts.changes import Judgement, changes
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.ledger import LEDGER_FILE, Ledger, UnjudgedStretch, line, records
 from necroscope.verdicts.ledger_writer import LedgerWriter, is_kept
+from necroscope.verdicts.rules import rules
 
 
 def entries_of(incident: MakeIncident, count: int) -> list[LedgerEntry]:
@@ -97,7 +97,7 @@ def test_a_ledger_of_another_version_counts_as_none(tmp_path: Path, incident: Ma
     LedgerWriter(tmp_path)
     assert next(iter(records((tmp_path / LEDGER_FILE).read_bytes()))) == {
         "schema": 1,
-        "judged_by": __version__,
+        "judged_by": rules(),
         "revision": 0,
     }
 

@@ -67,8 +67,15 @@ def test_what_the_ledger_holds_as_going_on_is_judged_when_it_is_over(
     incident: MakeIncident,
 ) -> None:
     plan = JudgingPlan([LedgerEntry(IncidentState.OPEN, 1, incident(10, 40))])
-    assert not judged(plan, candidate(10, 42), 43)
-    assert judged(plan, candidate(10, 42), 50)
+    assert not judged(plan, candidate(10, 52), 53)
+    assert judged(plan, candidate(10, 52), 60)
+
+
+def test_what_was_judged_with_nearly_all_of_it_in_view_is_not_judged_again_at_its_end() -> None:
+    plan = JudgingPlan()
+    assert judged(plan, candidate(10, 40), 41)
+    assert not judged(plan, candidate(10, 43), 50)
+    assert judged(plan, candidate(10, 43, events=1), 50)
 
 
 def test_one_that_began_before_the_stretch_is_as_long_as_all_looks_saw_it() -> None:

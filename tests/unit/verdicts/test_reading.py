@@ -58,11 +58,11 @@ def test_what_came_since_is_judged_and_joined(tmp_path: Path, judged: list[objec
     assert len(judged) == 1
 
 
-def test_without_a_ledger_or_with_one_of_another_version_all_is_judged(
+def test_without_a_ledger_or_with_one_of_other_rules_all_is_judged(
     tmp_path: Path, judged: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(tmp_path / "r", 60)
-    monkeypatch.setattr(ledger, "__version__", "99")
+    monkeypatch.setattr(ledger, "rules", lambda: "99")
     store = Store.open(tmp_path / "r")
     assert read_report(store) == diagnose(store)
     (tmp_path / "r" / "incidents.jsonl").unlink()

@@ -1,8 +1,10 @@
-"""Which entries of the ledger to announce: each when it is opened, or over before that, and once
-more when what was open is over; also across restarts. No I/O.
+"""Which entries of the ledger to announce: each when it is opened, or over before that, once more
+when what was open is over, and when its verdict has another answer; also across restarts. No I/O.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from necroscope.model.units import NS_PER_S
@@ -12,11 +14,17 @@ from necroscope.verdicts.entry import IncidentState, LedgerEntry
 _BACK_NS: Final = 600 * NS_PER_S
 
 
-class Announcement(NamedTuple):
-    """`is_end`: it was announced before, while it went on."""
+class News(StrEnum):
+    """`first` time, `end` of what was announced while it went on, `update` of the answer."""
 
+    FIRST = "first"
+    END = "end"
+    UPDATE = "update"
+
+
+class Announcement(NamedTuple):
     entry: LedgerEntry
-    is_end: bool
+    news: News
 
 
 class Announcements:
@@ -38,9 +46,9 @@ class Announcements:
             self._since_ns = reached_ns - _BACK_NS
         found = []
         for entry in sorted(changed, key=lambda one: one.state is not IncidentState.MERGED):
-            before = self._announced.get(entry.id)
-            if self._is_news(entry, before, self._since_ns):
-                found.append(Announcement(entry, before is not None))
+            news = self._news(entry, self._since_ns)
+            if news is not None:
+                found.append(Announcement(entry, news))
         return found
 
     def forget(self, present: Mapping[str, LedgerEntry]) -> None:
@@ -58,19 +66,21 @@ class Announcements:
         announced = {str(name): str(state) for name, state in content["announced"].items()}
         return cls(None if since_ns is None else int(since_ns), announced)
 
-    def _is_news(self, entry: LedgerEntry, before: str | None, since_ns: int) -> bool:
+    def _news(self, entry: LedgerEntry, since_ns: int) -> News | None:
+        before = self._announced.get(entry.id)
         if entry.state is IncidentState.MERGED:
-            # A receiver that heard of the part has heard of the whole.
+            # Whoever heard of the part has heard of the whole.
             if before is not None and entry.merged_into is not None:
                 self._announced.setdefault(entry.merged_into, before)
-            return False
-        if (
-            before is None
-            and entry.state is IncidentState.CLOSED
-            and entry.incident.to_ns < since_ns
-        ):
-            return False
-        self._announced[entry.id] = entry.state.value
-        return before is None or (
-            before == IncidentState.OPEN and entry.state is IncidentState.CLOSED
-        )
+            return None
+        is_over = entry.state is IncidentState.CLOSED
+        if before is None and is_over and entry.incident.to_ns < since_ns:
+            return None
+        answer = f"{zlib.crc32(entry.incident.verdict.answer.encode()):08x}"
+        self._announced[entry.id] = f"{entry.state.value} {answer}"
+        if before is None:
+            return News.FIRST
+        state, _, known = before.partition(" ")
+        if state == IncidentState.OPEN and is_over:
+            return News.END
+        return News.UPDATE if known and known != answer else None

@@ -94,8 +94,8 @@ class Kubernetes:
         )
 
     def deliver(self, letter: Letter, now_ns: int) -> None:
-        """An Event. Its name is made of the incident, so that a second try of one that arrived is
-        refused as known: delivered.
+        """An Event. Its name is made of the incident and the answer, so that a second try of one
+        that arrived is refused as known: delivered.
         """
         event = event_as_json(letter, self.node, now_ns)
         answer = self._send(
@@ -134,7 +134,8 @@ def event_as_json(letter: Letter, node: str, now_ns: int) -> dict[str, Any]:
     before = (
         f" ({letter.left_out} incidents before it were not reported)" if letter.left_out else ""
     )
-    digest = hashlib.sha256(f"{node}\n{incident.id}".encode()).hexdigest()[:16]
+    key = f"{node}\n{incident.id}\n{incident.verdict.answer}"
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -160,7 +161,10 @@ def reason_of(incident: Incident) -> str:
 
 def text_of(incident: Incident) -> str:
     place = "" if incident.core is None else f"core {incident.core}: "
-    text = clean(f"{place}{incident.verdict.title}. {incident.verdict.summary}", _TEXT_BYTES)
+    origin = incident.verdict.origin
+    act = f" Act on {origin.kind} {origin.name}." if origin else ""
+    told = f"{place}{incident.verdict.title}. {incident.verdict.summary}{act}"
+    text = clean(told, _TEXT_BYTES)
     return text.encode()[:_TEXT_BYTES].decode("utf-8", "ignore")
 
 

@@ -11,7 +11,7 @@ from necroscope.errors import CorruptData, NecroscopeError
 from necroscope.fleet.backoff import Backoff
 from necroscope.fleet.request import DeliveryError
 from necroscope.model.units import NS_PER_S
-from necroscope.outlets.notify.announcements import Announcements
+from necroscope.outlets.notify.announcements import Announcements, News
 from necroscope.outlets.notify.kubernetes import Kubernetes
 from necroscope.outlets.notify.node_condition import NodeCondition
 from necroscope.outlets.notify.outbox import Letter, Outbox
@@ -68,12 +68,12 @@ class Notifier:
         """One look, one try of what is due; returns when to come again."""
         changed, self._changed = [*self._changed, *self._ledger.refresh()], []
         reached_ns = self._ledger.judged[1] if self._ledger.judged else None
-        for entry, is_end in self._announcements.take(changed, reached_ns):
+        for entry, news in self._announcements.take(changed, reached_ns):
             verdict = entry.incident.verdict
             self._say(f"{entry.id} {entry.state}: {verdict.cause}: {verdict.title}")
             self._condition.note(entry.incident, (reached_ns or 0) - entry.incident.to_ns, now_ns)
             for channel in self._channels:
-                if channel.hears_ends or not is_end:
+                if channel.hears_ends or news is not News.END:
                     self._outboxes[channel.name].put(entry, now_ns)
         self._announcements.forget(self._ledger.entries)
         self._note_open(now_ns)

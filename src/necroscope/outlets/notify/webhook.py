@@ -79,8 +79,9 @@ def signature(secret: bytes, timestamp: str, body: bytes) -> str:
 
 
 def delivery_id(letter: Letter, node: str) -> str:
-    """Of the node, the incident and its state, nothing else."""
-    key = f"{node}\n{letter.entry.id}\n{letter.entry.state}"
+    """Of the node, the incident, its state and the answer, nothing else."""
+    entry = letter.entry
+    key = f"{node}\n{entry.id}\n{entry.state}\n{entry.incident.verdict.answer}"
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 

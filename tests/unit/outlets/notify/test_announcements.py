@@ -5,7 +5,8 @@ import json
 from tests.drawn_node import at
 from tests.unit.outlets.notify.conftest import MakeEntry
 
-from necroscope.outlets.notify.announcements import Announcements
+from necroscope.analysis.report import Origin
+from necroscope.outlets.notify.announcements import Announcements, News
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
 
 
@@ -14,13 +15,13 @@ def test_an_incident_is_announced_when_opened_and_when_it_is_over(entry: MakeEnt
     states = []
     for state, to_s in (("open", 24), ("open", 60), ("closed", 80), ("closed", 80)):
         found = news.take([entry(10, to_s, state=state)], at(to_s))
-        states += [(one.entry.state.value, one.is_end) for one in found]
-    assert states == [("open", False), ("closed", True)]
+        states += [(one.entry.state.value, one.news) for one in found]
+    assert states == [("open", News.FIRST), ("closed", News.END)]
 
 
 def test_one_that_was_over_before_it_was_seen_is_announced_once(entry: MakeEntry) -> None:
     news = Announcements()
-    assert [one.is_end for one in news.take([entry(10, 20)], at(30))] == [False]
+    assert [one.news for one in news.take([entry(10, 20)], at(30))] == [News.FIRST]
     assert news.take([entry(10, 20)], at(30)) == []
 
 
@@ -60,3 +61,20 @@ def test_it_is_remembered_across_restarts_and_forgotten_with_the_ledger(entry: M
     assert again.take([entry(10, 20)], at(9000)) == []
     again.forget({})
     assert again.as_json()["announced"] == {}
+
+
+def test_another_answer_is_announced_and_other_words_for_the_same_are_not(entry: MakeEntry) -> None:
+    news = Announcements()
+    news.take([entry(10, 20)], at(30))
+    assert news.take([entry(10, 20, summary="in other words")], at(40)) == []
+    maker = Origin("unit", "ecs.service")
+    (update,) = news.take([entry(10, 20, origin=maker)], at(40))
+    assert update.news is News.UPDATE
+    again = Announcements.from_json(json.loads(json.dumps(news.as_json())))
+    assert again.take([entry(10, 20, origin=maker)], at(50)) == []
+
+
+def test_of_what_an_older_version_announced_the_answer_is_not_known(entry: MakeEntry) -> None:
+    news = Announcements(at(0), {"10-core1": "closed"})
+    assert news.take([entry(10, 20)], at(30)) == []
+    assert news.take([entry(10, 20, origin=Origin("unit", "ecs.service"))], at(30))
