@@ -2,7 +2,6 @@
 
 import contextlib
 import ipaddress
-import socket
 import ssl
 import sys
 import time
@@ -11,6 +10,7 @@ from typing import Final
 
 import click
 
+from necroscope.cli.listener import listener_on
 from necroscope.errors import UsageError
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.limits import Limits
@@ -142,7 +142,7 @@ def command(
     from necroscope.fleet.collector.server import serve  # noqa: PLC0415
 
     app = create_fleet_app(lake, TokenFile(tokens_file), recording_of, say=_say, **options)
-    listener = _listener(host, port)
+    listener = listener_on(host, port, "choose another --host or --port")
     scheme = "https" if tls_cert else "http"
     _say(
         f"the collector is at {scheme}://{host}:{listener.getsockname()[1]}, its lake is {lake_url}"
@@ -181,18 +181,6 @@ def _is_loopback(host: str) -> bool:
 def _free_floor_bytes(lake: Lake) -> int:
     space = lake.space_bytes()
     return 0 if space is None else min(_FREE_FLOOR_BYTES, space[1] // 20)
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024
-        )
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on {host} port {port}: {error.strerror}",
-            "choose another --host or --port",
-        ) from None
 
 
 def _say(text: str) -> None:

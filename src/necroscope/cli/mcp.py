@@ -8,9 +8,10 @@ import click
 
 from necroscope import __version__
 from necroscope.cli.fleet_asking import AnswerSource, with_source
+from necroscope.cli.listener import listener_on
 from necroscope.cli.recording_place import find_recording
 from necroscope.cli.secret_file import read_token
-from necroscope.cli.view import address_of, listener_on, own_hosts
+from necroscope.cli.view import address_of, own_hosts
 from necroscope.errors import UsageError
 from necroscope.outlets.mcp.questions import RecordingQuestions
 from necroscope.views.web.guard import Guard

@@ -13,12 +13,12 @@ import click
 from necroscope import __version__
 from necroscope.analysis.engine import diagnose
 from necroscope.cli.browser import opened_in_browser
+from necroscope.cli.listener import listener_on
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
 from necroscope.cli.page_file import page_file, page_report
 from necroscope.cli.recording_place import recording_argument
 from necroscope.cli.secret_file import read_token
-from necroscope.errors import UsageError
 from necroscope.interchange.writers.speedscope import write_speedscope
 from necroscope.interchange.writers.window import WindowFacts
 from necroscope.model.span import Span
@@ -154,18 +154,6 @@ def recording_of(store: Store) -> "ServedRecording":
     from necroscope.views.web.app import ServedRecording  # noqa: PLC0415
 
     return ServedRecording(store, __version__, diagnosed, _speedscope)
-
-
-def listener_on(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-        )
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on {host} port {port}: {error.strerror}",
-            "choose another --port, or none",
-        ) from None
 
 
 def diagnosed(directory: Path, at_ns: int | None, span: Span | None) -> dict[str, Any]:
