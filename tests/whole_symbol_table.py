@@ -73,7 +73,7 @@ def whole_table(elf: Elf, image: Image, section_type: int) -> WholeTable | None:
 
 def whole_debugdata(elf: Elf, image: Image) -> WholeTable | None:
     """Of the ELF file in `.gnu_debugdata`."""
-    section = elf.section(b".gnu_debugdata")
+    section = elf.section(b".gnu_debugdata", image)
     if section is None:
         return None
     inner = BytesImage(lzma.decompress(image.read(section.offset, section.size_bytes)))

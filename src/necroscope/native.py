@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from necroscope.errors import SourceUnavailable
 
-ABI: Final = 5
+ABI: Final = 6
 LIBRARY: Final = Path(__file__).parent / "profile" / "libprofile.so"
 _HINT: Final = (
     "install the wheel of this machine's architecture (pip install --force-reinstall necroscope), "

@@ -3,6 +3,7 @@ policy are its callers'.
 """
 
 import struct
+from array import array
 from collections.abc import Collection, Iterator, Sequence
 from ctypes import (
     Array,
@@ -257,16 +258,17 @@ class Core:
             self._handle, module, block, count, starts, name_ends, names, len(names)
         )
 
-    def learn_symbols(self, module: int, functions: FileFunctions | None, descriptor: int) -> None:
-        """All blocks of a file that were asked for; None if nobody knows the file."""
-        handles, count = (
-            (functions.handles, len(functions.tables)) if functions is not None else (None, 0)
-        )
-        ranges, range_count = (
-            (functions.ranges, functions.range_count) if functions is not None else (b"", 0)
-        )
+    def learn_symbols(
+        self, module: int, blocks: "array[int]", functions: FileFunctions | None, descriptor: int
+    ) -> None:
+        """Blocks of a file that were asked for; None if nobody knows the file."""
+        tables: tuple[object, ...] = (None, None, 0, b"", 0)
+        if functions is not None:
+            segments, count = functions.segments, len(functions.tables)
+            names = functions.strings
+            tables = functions.handles, names, count, segments.packed, segments.count
         self._library.profile_learn_symbols(
-            self._handle, module, handles, count, ranges, range_count, descriptor
+            self._handle, module, blocks.tobytes(), len(blocks), *tables, descriptor
         )
 
     def learn_place(self, image: int, address: int, name: bytes) -> None:

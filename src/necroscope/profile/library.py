@@ -184,8 +184,11 @@ _SIGNATURES: Final = {
     "profile_frames": (c_uint32, (c_void_p, c_uint32, c_uint32, c_void_p)),
     "profile_text": (c_void_p, (c_void_p, POINTER(c_uint64))),
     "profile_learn_symbols": (
-        c_uint32,
-        (c_void_p, c_uint32, c_void_p, c_uint32, c_char_p, c_uint32, c_int32),
+        None,
+        (
+            *(c_void_p, c_uint32, c_char_p, c_uint32),
+            *(c_void_p, c_void_p, c_uint32, c_char_p, c_uint32, c_int32),
+        ),
     ),
     "profile_intern_stacks": (None, (c_void_p, c_char_p, c_char_p, c_uint32, c_void_p)),
 }

@@ -42,7 +42,7 @@ def find_functions(elf: Elf, image: Image, path: str, roots: list[int]) -> Funct
 
 
 def _read_link(elf: Elf, image: Image) -> tuple[str, int] | None:
-    section = elf.section(b".gnu_debuglink")
+    section = elf.section(b".gnu_debuglink", image)
     if section is None or not 8 <= section.size_bytes <= _LINK_LIMIT_BYTES:
         return None
     content = image.read(section.offset, section.size_bytes)

@@ -27,6 +27,8 @@ _BUILD_ID_LIMIT_BYTES: Final = 64
 
 _SEGMENT: Final = struct.Struct("<IIQQ8xQ16x")
 _SECTION: Final = struct.Struct("<IIQQQQI20x")
+_RANGE: Final = struct.Struct("<QQQ")
+_LAST: Final = (1 << 64) - 1
 
 
 class ProgramHeader(NamedTuple):
@@ -56,9 +58,11 @@ class Section(NamedTuple):
 
 
 class Segments:
-    """Where the file's bytes lie in memory; small enough to keep for thousands of files."""
+    """Where the file's bytes lie in memory; small enough to keep for thousands of files. `packed`
+    is that for the native library (struct range).
+    """
 
-    __slots__ = ("ranges",)
+    __slots__ = ("count", "packed", "ranges")
 
     def __init__(self, headers: Iterable[ProgramHeader]) -> None:
         # Pages at a seam belong to two segments; code is in the executable one, so that comes
@@ -68,10 +72,14 @@ class Segments:
             key=lambda load: not load.flags & _PF_X,
         )
         self.ranges = [(load.offset, load.size, load.address) for load in loads]
+        self.count = len(loads)
+        self.packed = b"".join(
+            _RANGE.pack(*(min(part, _LAST) for part in loaded)) for loaded in self.ranges
+        )
 
 
 class Elf:
-    """Headers only, to be used while the image is open; symbols are read by `function_index`."""
+    """Headers only; symbols are read by `function_index`."""
 
     def __init__(self, image: Image) -> None:
         """ImageError for what is no ELF file of ours (32 bit and other machines included)."""
@@ -97,24 +105,27 @@ class Elf:
         ) = rest
         if magic != b"\x7fELF" or width != 2 or order != 1 or machine not in _MACHINES:
             raise ImageError("no 64-bit little-endian ELF file for x86_64 or aarch64")
-        self._image = image
         headers = [
             ProgramHeader(*fields)
             for fields in _read_headers(image, _SEGMENT, segments_at, segments, segment_size)
         ]
         self.segments = Segments(headers)
-        self.sections = self._read_sections(sections_at, sections, section_size)
+        self.sections = _read_sections(image, sections_at, sections, section_size)
+        self.build_id = self._find_build_id(headers, image)
+        self._header = header
         self._name_section = self._section(names)
-        # Two files of one build id differ when one was stripped: the layout tells them apart.
-        self.layout = zlib.crc32(repr(self.sections).encode(), zlib.crc32(header))
-        self.build_id = self._find_build_id(headers)
 
-    def section(self, name: bytes) -> Section | None:
+    @property
+    def layout(self) -> int:
+        """Two files of one build id differ when one was stripped: this tells them apart."""
+        return zlib.crc32(repr(self.sections).encode(), zlib.crc32(self._header))
+
+    def section(self, name: bytes, image: Image) -> Section | None:
         """By its name; one read of all names, because each read is a system call."""
         table = self._name_section
         if table is None or table.size_bytes > _NAMES_LIMIT_BYTES:
             return None
-        names, sought = self._image.read(table.offset, table.size_bytes), name + b"\0"
+        names, sought = image.read(table.offset, table.size_bytes), name + b"\0"
         for index, header in enumerate(self.sections):
             if header.type and names.startswith(sought, header.name):
                 return self._section(index)
@@ -139,23 +150,7 @@ class Elf:
         header = self.sections[index]
         return Section(header.offset, header.size, header.link)
 
-    def _read_sections(self, offset: int, count: int, size: int) -> list[SectionHeader]:
-        if offset == 0:
-            return []
-        if count == 0:  # more than 65,279: the count is in the first section's size
-            count = next(
-                (
-                    SectionHeader(*fields).size
-                    for fields in _read_headers(self._image, _SECTION, offset, 1, size)
-                ),
-                0,
-            )
-        return [
-            SectionHeader(*fields)
-            for fields in _read_headers(self._image, _SECTION, offset, count, size)
-        ]
-
-    def _find_build_id(self, segments: list[ProgramHeader]) -> str | None:
+    def _find_build_id(self, segments: list[ProgramHeader], image: Image) -> str | None:
         places = [
             (segment.offset, segment.size) for segment in segments if segment.type == _PT_NOTE
         ]
@@ -164,11 +159,27 @@ class Elf:
         ]
         for offset, size in places:
             # A debug file keeps the program headers of a file whose bytes it does not have.
-            if offset + size <= self._image.size_bytes and size <= _NOTE_LIMIT_BYTES:
-                build_id = _build_id_in(self._image.read(offset, size))
+            if offset + size <= image.size_bytes and size <= _NOTE_LIMIT_BYTES:
+                build_id = _build_id_in(image.read(offset, size))
                 if build_id is not None:
                     return build_id
         return None
+
+
+def _read_sections(image: Image, offset: int, count: int, size: int) -> list[SectionHeader]:
+    if offset == 0:
+        return []
+    if count == 0:  # more than 65,279: the count is in the first section's size
+        count = next(
+            (
+                SectionHeader(*fields).size
+                for fields in _read_headers(image, _SECTION, offset, 1, size)
+            ),
+            0,
+        )
+    return [
+        SectionHeader(*fields) for fields in _read_headers(image, _SECTION, offset, count, size)
+    ]
 
 
 def _read_headers(

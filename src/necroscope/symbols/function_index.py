@@ -7,6 +7,7 @@ block that is asked for.
 
 import lzma
 import struct
+from collections.abc import Mapping
 from ctypes import (
     POINTER,
     Structure,
@@ -21,6 +22,7 @@ from ctypes import (
     create_string_buffer,
 )
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 from weakref import finalize
 
@@ -43,7 +45,6 @@ _SHT_DYNSYM: Final = 11
 _SHF_EXECINSTR: Final = 4
 _LAST: Final = (1 << 64) - 1
 _SECTION: Final = struct.Struct("<QII")  # end, whether it holds code, padding
-_RANGE: Final = struct.Struct("<QQQ")  # offset, size, address
 _ROOM: Final = (1 << 12, 1 << 18)
 
 
@@ -58,12 +59,12 @@ class _BlockView(Structure):
 
 @cache
 def _library() -> Any:
-    tables = (c_void_p, c_uint32, c_char_p, c_uint32)
+    tables = (c_void_p, c_void_p, c_uint32, c_char_p, c_uint32)
     return native.load(
         {
             "profile_symbols_new": (
                 c_void_p,
-                (c_char_p, c_uint64, c_char_p, c_uint32, c_char_p, c_uint64, c_uint64),
+                (c_char_p, c_uint64, c_char_p, c_uint32, c_uint64, c_uint64),
             ),
             "profile_symbols_free": (None, (c_void_p,)),
             "profile_symbols_bytes": (c_uint64, (c_void_p,)),
@@ -97,28 +98,34 @@ class FunctionIndex:
             len(symbols),
             ends,
             len(sections),
-            names,
             min(strings.offset, _LAST),
             min(size_bytes, _LAST),
         )
         if not self.handle:
             raise MemoryError
-        self.size_bytes = int(library.profile_symbols_bytes(self.handle))
+        self.size_bytes = int(library.profile_symbols_bytes(self.handle)) + len(names or b"")
         finalize(self, library.profile_symbols_free, self.handle)
+        self.strings = strings
+        self.names = names
 
 
 class FileFunctions:
     """What the tables of a file say of the parts that are loaded; the first that knows a place
-    names it.
+    names it. `names` are the string tables of the file that are at hand, by table.
     """
 
-    def __init__(self, segments: Segments, tables: list[FunctionIndex]) -> None:
+    def __init__(
+        self,
+        segments: Segments,
+        tables: list[FunctionIndex],
+        names: Mapping[FunctionIndex, bytes] = MappingProxyType({}),
+    ) -> None:
         self.tables = tables
+        self.segments = segments
         self.handles = (c_void_p * len(tables))(*(table.handle for table in tables))
-        self.ranges = b"".join(
-            _RANGE.pack(*(min(part, _LAST) for part in loaded)) for loaded in segments.ranges
+        self.strings = (c_char_p * len(tables))(
+            *(names.get(table, table.names) for table in tables)
         )
-        self.range_count = len(segments.ranges)
 
     @property
     def size_bytes(self) -> int:
@@ -135,9 +142,10 @@ class FileFunctions:
             view = _BlockView(room[1], 0, room[0], *places)
             arguments = (
                 self.handles,
+                self.strings,
                 len(self.tables),
-                self.ranges,
-                self.range_count,
+                self.segments.packed,
+                self.segments.count,
                 number,
                 descriptor_of(image),
             )
@@ -157,7 +165,7 @@ def descriptor_of(image: Image) -> int:
 
 def unpack_debugdata(elf: Elf, image: Image) -> bytes | None:
     """The ELF file in `.gnu_debugdata`."""
-    section = elf.section(b".gnu_debugdata")
+    section = elf.section(b".gnu_debugdata", image)
     if section is None or section.size_bytes > _DEBUGDATA_LIMIT_BYTES:
         return None
     try:
@@ -168,15 +176,12 @@ def unpack_debugdata(elf: Elf, image: Image) -> bytes | None:
         return None
 
 
-def index_symtab(elf: Elf, image: Image, kept_names_bytes: int = 0) -> FunctionIndex | None:
-    """Names that take up to this many bytes are kept in memory; others are read from the file
-    whenever they are asked for.
-    """
-    return _index(elf, image, _SHT_SYMTAB, kept_names_bytes)
+def index_symtab(elf: Elf, image: Image) -> FunctionIndex | None:
+    return _index(elf, image, _SHT_SYMTAB)
 
 
-def index_dynsym(elf: Elf, image: Image, kept_names_bytes: int = 0) -> FunctionIndex | None:
-    return _index(elf, image, _SHT_DYNSYM, kept_names_bytes)
+def index_dynsym(elf: Elf, image: Image) -> FunctionIndex | None:
+    return _index(elf, image, _SHT_DYNSYM)
 
 
 def index_debugdata(elf: Elf, image: Image) -> FunctionIndex | None:
@@ -193,11 +198,11 @@ def index_symtab_with_names(image: Image) -> FunctionIndex | None:
     section = elf.section_of_type(_SHT_SYMTAB)
     strings = elf.linked(section) if section else None
     is_small = strings is not None and strings.size_bytes <= _STRINGS_LIMIT_BYTES
-    return _index(elf, image, _SHT_SYMTAB, _STRINGS_LIMIT_BYTES) if is_small else None
+    return _index(elf, image, _SHT_SYMTAB, keeps_names=True) if is_small else None
 
 
 def _index(
-    elf: Elf, image: Image, section_type: int, kept_names_bytes: int
+    elf: Elf, image: Image, section_type: int, *, keeps_names: bool = False
 ) -> FunctionIndex | None:
     section = elf.section_of_type(section_type)
     strings = elf.linked(section) if section else None
@@ -211,8 +216,8 @@ def _index(
         return None
     try:
         symbols = image.read(section.offset, section.size_bytes // _SYMBOL_BYTES * _SYMBOL_BYTES)
-        is_in_memory = isinstance(image, BytesImage) or strings.size_bytes <= kept_names_bytes
-        names = image.read(strings.offset, strings.size_bytes) if is_in_memory else None
+        is_kept = keeps_names or isinstance(image, BytesImage)
+        names = image.read(strings.offset, strings.size_bytes) if is_kept else None
         return FunctionIndex(symbols, elf.sections, strings, names)
     except MemoryError:
         # More than the lookup process may hold. As good as none: whoever asks remembers that, and

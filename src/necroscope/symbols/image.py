@@ -13,6 +13,9 @@ from typing import Final, Protocol
 NAME_LIMIT_BYTES: Final = 1025
 
 
+FileIdentity = tuple[int, int, int, int]
+
+
 class ImageError(Exception):
     """The file does not hold what it says it holds; never leaves `symbols`."""
 
@@ -35,11 +38,18 @@ class BytesImage:
 
 
 class FileImage:
-    """Borrows the descriptor: whoever opened it closes it."""
+    """Borrows the descriptor: whoever opened it closes it. A file of another `identity` was
+    replaced or written to.
+    """
 
     def __init__(self, descriptor: int) -> None:
+        status = os.fstat(descriptor)
         self.descriptor = descriptor
-        self.size_bytes = os.fstat(descriptor).st_size
+        self.size_bytes = status.st_size
+        self.identity: FileIdentity = (
+            *(status.st_dev, status.st_ino, status.st_size),
+            status.st_mtime_ns,
+        )
 
     def read(self, offset: int, size_bytes: int) -> bytes:
         check_range(self, offset, size_bytes)

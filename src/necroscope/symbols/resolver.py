@@ -18,7 +18,7 @@ from necroscope.symbols.function_index import (
     index_dynsym,
     index_symtab,
 )
-from necroscope.symbols.image import FileImage, Image, ImageError
+from necroscope.symbols.image import FileIdentity, FileImage, Image, ImageError
 from necroscope.symbols.jit import JitMaps
 from necroscope.symbols.messages import ModuleAnswer, UserRequest, unknown_module
 from necroscope.symbols.process_maps import Mapping
@@ -30,7 +30,6 @@ TABLES_LIMIT_BYTES: Final = 16 << 20
 MOST_MAPPINGS: Final = 4096
 _MODULES_LIMIT: Final = 4096
 
-FileIdentity = tuple[int, int, int, int]
 TableKey = tuple[object, ...]
 
 
@@ -68,7 +67,7 @@ class Resolver:
         if descriptor is None:
             return unknown
         try:
-            return self._resolve(FileImage(descriptor), _identity(descriptor), request) or unknown
+            return self._resolve(FileImage(descriptor), request) or unknown
         except (ImageError, MemoryError):
             return unknown
         finally:
@@ -84,10 +83,8 @@ class Resolver:
             None, [functions.block(block, self._vdso.image) for block in request.blocks]
         )
 
-    def _resolve(
-        self, image: FileImage, identity: FileIdentity, request: UserRequest
-    ) -> ModuleAnswer | None:
-        module = self._module(image, identity)
+    def _resolve(self, image: FileImage, request: UserRequest) -> ModuleAnswer | None:
+        module = self._module(image)
         if module is None:
             return None
         functions = FileFunctions(module.segments, self._functions(module, image, request))
@@ -95,8 +92,9 @@ class Resolver:
             module.build_id, [functions.block(block, image) for block in request.blocks]
         )
 
-    def _module(self, image: FileImage, identity: FileIdentity) -> Module | None:
+    def _module(self, image: FileImage) -> Module | None:
         """The headers are read once per file; what is no ELF file of ours is remembered as None."""
+        identity = image.identity
         if identity not in self._modules:
             try:
                 elf = Elf(image)
@@ -155,11 +153,6 @@ class Resolver:
         finally:
             for root in roots:
                 os.close(root)
-
-
-def _identity(descriptor: int) -> FileIdentity:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _unless_malformed(

@@ -32,16 +32,16 @@ struct block_view {
 
 struct symbols *profile_symbols_new(const uint8_t *bytes, uint64_t length,
                                     const struct section *sections, uint32_t section_count,
-                                    const char *strings, uint64_t strings_at,
-                                    uint64_t strings_bytes);
+                                    uint64_t strings_at, uint64_t strings_bytes);
 void profile_symbols_free(struct symbols *table);
 uint64_t profile_symbols_bytes(const struct symbols *table);
-int profile_symbols_block(struct symbols *const *tables, uint32_t count, const struct range *ranges,
-                          uint32_t range_count, uint64_t block, int32_t file,
-                          struct block_view *view);
-uint32_t profile_learn_symbols(profile *p, uint32_t module, struct symbols *const *tables,
-                               uint32_t count, const struct range *ranges, uint32_t range_count,
-                               int32_t file);
+int profile_symbols_block(struct symbols *const *tables, const char *const *strings, uint32_t count,
+                          const struct range *ranges, uint32_t range_count, uint64_t block,
+                          int32_t file, struct block_view *view);
+void profile_learn_symbols(profile *p, uint32_t module, const uint64_t *blocks,
+                           uint32_t block_count, struct symbols *const *tables,
+                           const char *const *strings, uint32_t count, const struct range *ranges,
+                           uint32_t range_count, int32_t file);
 struct kallsyms *kallsyms_new(void);
 void kallsyms_free(struct kallsyms *k);
 int kallsyms_read(struct kallsyms *k, int32_t file);
@@ -92,13 +92,13 @@ static struct symbols *make_table(struct input *input, bool is_in_file) {
                            : is_in_file      ? wild(input)
                                              : number(input, 1);
   uint64_t strings_at = byte(input) < 230 ? 0 : wild(input);
-  return profile_symbols_new(bytes, count * 24ull, sections, section_count,
-                             is_in_file ? NULL : string_table(), strings_at, strings_bytes);
+  return profile_symbols_new(bytes, count * 24ull, sections, section_count, strings_at,
+                             strings_bytes);
 }
 
 /* All blocks that were asked for are answered; the rows have their names. */
-static void learn(struct input *input, struct symbols *const *tables, uint32_t count,
-                  const struct range *ranges, uint32_t range_count, int file) {
+static void learn(struct input *input, struct symbols *const *tables, const char *const *strings,
+                  uint32_t count, const struct range *ranges, uint32_t range_count, int file) {
   struct limits limits = {.limit_bytes = 1 << 20,
                           .tenant_limit_bytes = 1u << (10 + below(input, 8)),
                           .tenant_nodes = 100,
@@ -125,8 +125,14 @@ static void learn(struct input *input, struct symbols *const *tables, uint32_t c
     profile_feed(p, record.bytes, record.size, 0);
   }
   profile_replay(p, UINT64_MAX, 0);
-  for (uint32_t i = 0; i < p->module_count; i++)
-    profile_learn_symbols(p, i, tables, count, ranges, range_count, file);
+  for (uint32_t i = 0; i < p->module_count; i++) {
+    uint64_t blocks[16];
+    uint32_t block_count = 0;
+    for (uint32_t at = 0; at < p->block_count && block_count < 16; at++)
+      if (p->blocks[at]->module == i) blocks[block_count++] = p->blocks[at]->number;
+    profile_learn_symbols(p, i, blocks, block_count, tables, strings, count, ranges, range_count,
+                          file);
+  }
   for (uint32_t i = 0; i < p->block_count; i++) MUST(p->blocks[i]->is_known);
   profile_resume(p, 0);
   profile_finish(p);
@@ -140,6 +146,7 @@ void run_symbols(struct input *input) {
   static uint32_t ends[BLOCK_BYTES];
   static int file = -1;
   struct symbols *tables[MOST_TABLES];
+  const char *strings[MOST_TABLES];
   struct range ranges[4];
   uint32_t count = 0, wanted = below(input, MOST_TABLES + 1), range_count = below(input, 5);
   if (file < 0) {
@@ -152,6 +159,7 @@ void run_symbols(struct input *input) {
     struct symbols *table = make_table(input, is_in_file);
     if (table == NULL) continue;
     profile_symbols_bytes(table);
+    strings[count] = is_in_file ? NULL : string_table();
     tables[count++] = table;
   }
   for (uint32_t i = 0; i < range_count; i++) {
@@ -163,18 +171,19 @@ void run_symbols(struct input *input) {
   for (uint32_t i = 0; i < 4; i++) {
     uint64_t block = i < 3 ? i : wild(input);
     struct block_view view = {0, 0, 0, starts, ends, NULL};
-    int answer = profile_symbols_block(tables, count, ranges, range_count, block, file, &view);
+    int answer =
+        profile_symbols_block(tables, strings, count, ranges, range_count, block, file, &view);
     /* It has at least one function, for which there was no room; or no memory. */
     if (answer != 1) continue;
     char *names = malloc(view.names_bytes + 1);
     MUST(names != NULL);
     view = (struct block_view){view.names_bytes, 0, BLOCK_BYTES, starts, ends, names};
-    if (profile_symbols_block(tables, count, ranges, range_count, block, file, &view) == 0)
+    if (profile_symbols_block(tables, strings, count, ranges, range_count, block, file, &view) == 0)
       check_block(starts, ends, view.count, view.names_bytes);
     free(names);
   }
   if (count < MOST_TABLES)
-    learn(input, tables, count, ranges, range_count, byte(input) < 240 ? file : -1);
+    learn(input, tables, strings, count, ranges, range_count, byte(input) < 240 ? file : -1);
   for (uint32_t i = 0; i < count; i++) profile_symbols_free(tables[i]);
 }
 

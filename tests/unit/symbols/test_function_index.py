@@ -54,7 +54,7 @@ class LargeElf(FakeElf):
     def section_of_type(self, _type: int) -> Section:
         return Section(0, 240 << 20, 2)
 
-    def section(self, _name: bytes) -> Section:
+    def section(self, _name: bytes, _image: BytesImage) -> Section:
         return Section(0, 60 << 20, 0)
 
     def linked(self, _section: Section) -> Section:

@@ -155,7 +155,9 @@ def test_of_two_tables_the_first_that_has_a_name_gives_it() -> None:
         functions((0x401010, 0x10)),
         functions((0x401000, 0x18), (0x401080, 0x1000)),
     ]
-    answer = resolver._resolve(BytesImage(b""), identity, request(1, "/x", 0x1000))  # type: ignore[arg-type]
+    image = BytesImage(b"")
+    image.identity = identity  # type: ignore[attr-defined]
+    answer = resolver._resolve(image, request(1, "/x", 0x1000))  # type: ignore[arg-type]
     assert answer is not None
     (found,) = answer.functions
     assert [

@@ -2,7 +2,9 @@
 programs, of perf maps.
 """
 
+from array import array
 from collections import defaultdict
+from contextlib import closing
 from typing import Final
 
 from necroscope.interchange.import_profile import ImportProfile
@@ -44,7 +46,7 @@ class Answers:
         self._core.finish()
 
     def _answer(self, questions: list[Question]) -> None:
-        modules: dict[int, None] = {}
+        modules: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))
         blocks: list[int] = []
         places: defaultdict[int, list[Question]] = defaultdict(list)
         for question in questions:
@@ -53,15 +55,15 @@ class Answers:
             elif question.module == KERNEL:
                 blocks.append(question.where)
             else:
-                modules[question.module] = None
-        for module in modules:
-            with self._files.functions(*self._module(module)) as (functions, descriptor):
-                self._core.learn_symbols(module, functions, descriptor)
+                modules[question.module].append(question.where)
+        for module, asked in modules.items():
+            with closing(self._files.open(*self._module(module))) as file:
+                self._core.learn_symbols(module, asked, file.functions, file.descriptor)
         for block in blocks:  # last: a thread still reads kallsyms when the first one is asked for
             self._kernel.answer(block)
-        for pid, asked in places.items():
-            names = self._files.jit_functions(pid, [question.where for question in asked])
-            for question, name in zip(asked, names, strict=True):
+        for pid, unnamed in places.items():
+            names = self._files.jit_functions(pid, [question.where for question in unnamed])
+            for question, name in zip(unnamed, names, strict=True):
                 self._core.learn_place(
                     question.module,
                     question.where,

@@ -5,9 +5,9 @@ symbol tables.
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.symbols.elf import Elf
@@ -19,15 +19,26 @@ from necroscope.symbols.function_index import (
     index_symtab,
     index_symtab_with_names,
 )
-from necroscope.symbols.image import FileImage, ImageError
+from necroscope.symbols.image import FileIdentity, FileImage, ImageError
 from necroscope.symbols.perf_map import MAP_LIMIT_BYTES, PerfMap
 
 _MOST_INDEXED: Final = 20_000
 # Of a symbol there are 24 bytes; beyond these tables are read again when they are asked for.
 _TABLES_LIMIT_BYTES: Final = 12 << 20
-# Names of a file that are kept with its tables; more are read as they are needed.
+# Names of a file that are read at once; of more those are read that are needed.
 _NAMES_BYTES: Final = 2 << 20
 _CACHED_NAMES: Final = ("elf", "vdso")
+
+
+class OpenFunctions(NamedTuple):
+    """And the descriptor of the file that their names are read from."""
+
+    functions: FileFunctions | None
+    descriptor: int
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
 
 
 class SymbolFiles:
@@ -39,28 +50,22 @@ class SymbolFiles:
         self._maps: dict[int, PerfMap | None] = {}
         self._index: dict[str, Path] | None = None
 
-    @contextmanager
-    def functions(
-        self, path: str, build_id: str | None
-    ) -> Iterator[tuple[FileFunctions | None, int]]:
-        """And the file that their names are read from; None where no file can be trusted to be the
-        one that ran.
-        """
-        key = (path, build_id)
+    def open(self, path: str, build_id: str | None) -> "OpenFunctions":
+        """The functions are None where no file can be trusted to be the one that ran."""
+        key = path, build_id
         if key not in self._loaded:
             self._loaded[key] = self._load(path, build_id)
         loaded = self._loaded[key]
-        with ExitStack() as opened:
-            try:
-                image = opened.enter_context(_image(loaded.path)) if loaded is not None else None
-                found = (
-                    loaded.functions(image) if loaded is not None and image is not None else None
-                )
-            except (OSError, ImageError, ValueError):
-                image = found = None
-            if loaded is not None:
-                self._forget_oldest(loaded)
-            yield found, image.descriptor if image is not None else -1
+        if loaded is None:
+            return OpenFunctions(None, -1)
+        descriptor = -1
+        try:
+            descriptor = _open(loaded.path)
+            functions = loaded.functions(FileImage(descriptor))
+        except (OSError, ImageError, ValueError):
+            functions = None
+        self._forget_oldest(loaded)
+        return OpenFunctions(functions, descriptor)
 
     def jit_functions(self, pid: int, addresses: Sequence[int]) -> list[str | None]:
         if self._search.perf_maps is None:
@@ -73,7 +78,7 @@ class SymbolFiles:
     def _forget_oldest(self, asked: "_LoadedFile") -> None:
         """Keeps the tables that are being asked about, whatever their size."""
         self._in_use.pop(asked, None)
-        self._in_use[asked] = asked.known.size_bytes if asked.known is not None else 0
+        self._in_use[asked] = sum(table.size_bytes for table in asked.known or ())
         while sum(self._in_use.values()) > _TABLES_LIMIT_BYTES and len(self._in_use) > 1:
             oldest = next(iter(self._in_use))
             del self._in_use[oldest]
@@ -144,12 +149,13 @@ class SymbolFiles:
 class _LoadedFile:
     """One ELF file: its headers now, its symbols when they are first asked for."""
 
-    def __init__(self, path: Path, elf: Elf) -> None:
+    def __init__(self, path: Path, elf: Elf, identity: FileIdentity) -> None:
         self.build_id = elf.build_id
         self.debug_files: list[Path] = []
-        self.known: FileFunctions | None = None
+        self.known: list[FunctionIndex] | None = None
         self.path = path
-        self._segments = elf.segments
+        self._elf = elf
+        self._identity = identity
 
     @classmethod
     def open(cls, path: Path, build_id: str | None) -> "_LoadedFile | None":
@@ -158,27 +164,34 @@ class _LoadedFile:
         """
         try:
             with _image(path) as image:
-                elf = Elf(image)
+                elf, identity = Elf(image), image.identity
         except (OSError, ImageError, ValueError):
             return None
         if build_id is not None and (elf.build_id or "").ljust(40, "0") != build_id.ljust(40, "0"):
             return None
-        return cls(path, elf)
+        return cls(path, elf, identity)
 
     def functions(self, image: FileImage) -> FileFunctions:
+        if image.identity != self._identity:
+            raise ImageError("replaced since its headers were read")
         if self.known is None:
-            self.known = FileFunctions(self._segments, self._read_tables(Elf(image), image))
-        return self.known
+            self.known = self._read_tables(self._elf, image)
+        names = {
+            table: image.read(table.strings.offset, table.strings.size_bytes)
+            for table in self.known
+            if table.names is None and table.strings.size_bytes <= _NAMES_BYTES
+        }
+        return FileFunctions(self._elf.segments, self.known, names)
 
     def _read_tables(self, elf: Elf, image: FileImage) -> list[FunctionIndex]:
         """The fullest there is: `.symtab`, a debug file's, or `.dynsym` with `.gnu_debugdata`."""
-        table = index_symtab(elf, image, _NAMES_BYTES) or next(
+        table = index_symtab(elf, image) or next(
             filter(None, map(self._read_debug_file, self.debug_files)), None
         )
         found = (
             [table]
             if table is not None
-            else [index_dynsym(elf, image, _NAMES_BYTES), index_debugdata(elf, image)]
+            else [index_dynsym(elf, image), index_debugdata(elf, image)]
         )
         return [table for table in found if table is not None]
 
@@ -195,16 +208,22 @@ class _LoadedFile:
 
 @contextmanager
 def _image(path: Path) -> Iterator[FileImage]:
+    descriptor = _open(path)
+    try:
+        yield FileImage(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
     """Regular files only, without waiting: a capture may name a pipe or a device."""
     descriptor = os.open(
         path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     )
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ImageError("no regular file")
-        yield FileImage(descriptor)
-    finally:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise ImageError("no regular file")
+    return descriptor
 
 
 def _read_perf_map(path: Path) -> PerfMap | None:

@@ -47,7 +47,7 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 /* Raised whenever a structure or a function that Python calls changes. */
-#define PROFILE_ABI 5
+#define PROFILE_ABI 6
 
 #define NAME_BYTES 16 /* TASK_COMM_LEN */
 #define BLOCK_BITS 14 /* functions are asked for by blocks of 16 KiB */

@@ -57,25 +57,19 @@ PUBLIC void profile_symbols_free(struct symbols *table) {
   if (table == NULL) return;
   free(table->symbols);
   free(table->sections);
-  free(table->strings);
   free(table);
 }
 
 PUBLIC struct symbols *profile_symbols_new(const uint8_t *bytes, uint64_t length,
                                            const struct section *sections, uint32_t section_count,
-                                           const char *strings, uint64_t strings_at,
-                                           uint64_t strings_bytes) {
+                                           uint64_t strings_at, uint64_t strings_bytes) {
   uint64_t all = length / SYMBOL_BYTES;
   struct symbols *table = calloc(1, sizeof *table);
   if (table == NULL || all > UINT32_MAX) goto failed;
   table->symbols = malloc((all + 1) * sizeof *table->symbols);
   table->sections = malloc((section_count + 1ull) * sizeof *sections);
-  table->strings = strings == NULL ? NULL : malloc(strings_bytes + 1);
-  if (table->symbols == NULL || table->sections == NULL ||
-      (strings != NULL && table->strings == NULL))
-    goto failed;
+  if (table->symbols == NULL || table->sections == NULL) goto failed;
   memcpy(table->sections, sections, section_count * sizeof *sections);
-  if (strings != NULL) memcpy(table->strings, strings, strings_bytes);
   table->strings_at = strings_at;
   table->strings_bytes = strings_bytes;
   table->section_count = section_count;
@@ -105,6 +99,5 @@ failed:
 }
 
 PUBLIC uint64_t profile_symbols_bytes(const struct symbols *table) {
-  return table->count * sizeof *table->symbols +
-         (table->strings != NULL ? table->strings_bytes : 0);
+  return table->count * sizeof *table->symbols;
 }

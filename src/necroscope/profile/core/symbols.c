@@ -34,6 +34,7 @@ struct range {
  * the time. */
 struct window {
   const struct symbols *table;
+  const char *strings; /* all of the table's, or NULL */
   uint64_t from, length;
   char bytes[WINDOW_BYTES];
   int file;
@@ -47,8 +48,8 @@ static const char *name_of(struct window *window, const struct symbols *table, u
   uint64_t most = 0;
   *length = 0;
   if (place >= table->strings_bytes) return name;
-  if (table->strings != NULL) {
-    name = table->strings + place;
+  if (window->strings != NULL) {
+    name = window->strings + place;
     most = table->strings_bytes - place;
   } else {
     bool is_held =
@@ -213,10 +214,12 @@ static const struct near *near_at(const struct neighbours *found, uint64_t addre
 
 /* Functions of the addresses from `low` to before `high`, which lie `shift` above the file's
  * offsets; the first table that knows one. */
-static bool put_range(struct found *found, struct symbols *const *tables, uint32_t count,
-                      uint64_t low, uint64_t high, uint64_t shift) {
+static bool put_range(struct found *found, struct symbols *const *tables,
+                      const char *const *strings, uint32_t count, uint64_t low, uint64_t high,
+                      uint64_t shift) {
   if (count == 0) return put_function(found, low - shift, "", 0);
   struct neighbours *neighbours = &found->neighbours[count - 1];
+  neighbours->window.strings = strings[0];
   if (!find_near(neighbours, tables[0], low, high)) return false;
   uint32_t after = 0;
   for (uint64_t at = low, change; at < high; at = change) {
@@ -224,14 +227,15 @@ static bool put_range(struct found *found, struct symbols *const *tables, uint32
     const struct near *near = near_at(neighbours, at, &after, &change);
     bool is_put =
         near != NULL ? put_function(found, at - shift, neighbours->names + near->name, near->length)
-                     : put_range(found, tables + 1, count - 1, at, change, shift);
+                     : put_range(found, tables + 1, strings + 1, count - 1, at, change, shift);
     if (!is_put) return false;
   }
   return true;
 }
 
-static bool find_functions(struct found *found, struct symbols *const *tables, uint32_t count,
-                           const struct range *ranges, uint32_t range_count, uint64_t block) {
+static bool find_functions(struct found *found, struct symbols *const *tables,
+                           const char *const *strings, uint32_t count, const struct range *ranges,
+                           uint32_t range_count, uint64_t block) {
   if (count > MOST_TABLES || block > UINT64_MAX >> (BLOCK_BITS + 1)) return false;
   uint64_t low = block << BLOCK_BITS, high = low + (1u << BLOCK_BITS);
   found->low = low;
@@ -249,7 +253,7 @@ static bool find_functions(struct found *found, struct symbols *const *tables, u
     }
     uint64_t shift = around != NULL ? around->address - around->offset : 0;
     bool is_put = around != NULL && at + shift < edge + shift
-                      ? put_range(found, tables, count, at + shift, edge + shift, shift)
+                      ? put_range(found, tables, strings, count, at + shift, edge + shift, shift)
                       : put_function(found, at, "", 0);
     if (!is_put) return false;
   }
@@ -278,6 +282,7 @@ static struct found *found_new(int file) {
     near->count = near->capacity = 0;
     near->names_capacity = 0;
     near->window.table = NULL;
+    near->window.strings = NULL;
     near->window.from = near->window.length = 0;
     near->window.file = file;
   }
@@ -293,12 +298,13 @@ struct block_view {
 };
 
 /* One block, into the caller's room of `capacity` functions and `names_bytes`; the counts become
- * what it needs. -1: no memory. */
-PUBLIC int profile_symbols_block(struct symbols *const *tables, uint32_t count,
-                                 const struct range *ranges, uint32_t range_count, uint64_t block,
-                                 int32_t file, struct block_view *view) {
+ * what it needs. `strings` are the string tables; of one that is NULL names are read from the file.
+ * -1: no memory. */
+PUBLIC int profile_symbols_block(struct symbols *const *tables, const char *const *strings,
+                                 uint32_t count, const struct range *ranges, uint32_t range_count,
+                                 uint64_t block, int32_t file, struct block_view *view) {
   struct found *found = found_new(file);
-  if (found == NULL || !find_functions(found, tables, count, ranges, range_count, block)) {
+  if (found == NULL || !find_functions(found, tables, strings, count, ranges, range_count, block)) {
     found_free(found);
     return -1;
   }
@@ -314,21 +320,17 @@ PUBLIC int profile_symbols_block(struct symbols *const *tables, uint32_t count,
   return has_room ? 0 : 1;
 }
 
-/* Every block of a module that was asked for and not answered yet. Returns how many. */
-PUBLIC uint32_t profile_learn_symbols(profile *p, uint32_t module, struct symbols *const *tables,
-                                      uint32_t count, const struct range *ranges,
-                                      uint32_t range_count, int32_t file) {
+/* The blocks of a module that are asked for. */
+PUBLIC void profile_learn_symbols(profile *p, uint32_t module, const uint64_t *blocks,
+                                  uint32_t block_count, struct symbols *const *tables,
+                                  const char *const *strings, uint32_t count,
+                                  const struct range *ranges, uint32_t range_count, int32_t file) {
   struct found *found = found_new(file);
-  uint32_t learnt = 0;
-  if (found == NULL) return 0;
-  for (uint32_t i = 0; i < p->block_count; i++) {
-    uint64_t number = p->blocks[i]->number;
-    if (p->blocks[i]->module != module || p->blocks[i]->is_known) continue;
-    bool is_found = find_functions(found, tables, count, ranges, range_count, number);
-    profile_learn_block(p, module, number, is_found ? found->count : 0, found->starts, found->ends,
-                        found->names, found->names_length);
-    learnt++;
+  if (found == NULL) return;
+  for (uint32_t i = 0; i < block_count; i++) {
+    bool is_found = find_functions(found, tables, strings, count, ranges, range_count, blocks[i]);
+    profile_learn_block(p, module, blocks[i], is_found ? found->count : 0, found->starts,
+                        found->ends, found->names, found->names_length);
   }
   found_free(found);
-  return learnt;
 }

@@ -20,11 +20,10 @@ struct section {
   uint32_t has_code, reserved;
 };
 
-/* `strings` is the string table, or NULL: then it lies in the file, from `strings_at` on. */
+/* Its string table lies in the file from `strings_at` on, or is given by who asks. */
 struct symbols {
   struct symbol *symbols;
   struct section *sections;
-  char *strings;
   uint64_t strings_at, strings_bytes;
   uint32_t count, section_count;
 };
