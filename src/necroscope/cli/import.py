@@ -2,26 +2,29 @@
 
 # ruff: noqa: N999 - a command's file has its name, and is loaded by it
 
-import gc
 import json
 import re
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from necroscope import __version__
-from necroscope.cli.opened_recording import events_of
 from necroscope.cli.progress_bar import progress_bar
-from necroscope.cli.recorder_options import chosen_labels
 from necroscope.errors import UsageError
 from necroscope.interchange.import_options import Options
 from necroscope.interchange.importer import ImportReport, import_hosts
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.model.names import clean
+from necroscope.model.reading import Rows
 from necroscope.model.units import format_bytes, format_moment, parse_moment_ns
+
+if TYPE_CHECKING:
+    from necroscope.interchange.dmesg import LogText
 
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 _FILES_SHOWN: Final = 20
@@ -101,9 +104,9 @@ def command(
       necroscope import sosreport-node7.tar.xz /var/log/sa/sa15 --dir ./trouble
       necroscope import perf.data --dir ./trouble --kallsyms kallsyms.txt --binaries ./node-root
     """
-    # Rows come by the million and none is part of a cycle: looking for cycles among them takes a
-    # tenth of the time.
-    gc.set_threshold(1_000_000, 20, 100)
+    # The thread that reads calls C for parts of a millisecond: it would wait ten times as long for
+    # the one that writes.
+    sys.setswitchinterval(0.0003)
     now_ns = time.time_ns()
     options = Options(
         search=SymbolSearch(
@@ -115,14 +118,26 @@ def command(
         to_ns=None if to_text is None else parse_moment_ns(to_text, now_ns),
         year=year,
         utc_offset_s=0 if utc_offset is None else _seconds(utc_offset),
-        labels=chosen_labels(None, labels),
+        labels=_labels(labels) if labels else {},
         event=event,
         made_by=f"necroscope {__version__} import",
     )
     _refuse_empty(options)
     with progress_bar() as progress:
-        reports = import_hosts(files, directory, replace(options, progress=progress), events_of)
+        reports = import_hosts(files, directory, replace(options, progress=progress), _events_of)
     click.echo(_told_as_json(reports) if as_json else "\n\n".join(map(_to_text, reports)))
+
+
+def _labels(labels: tuple[str, ...]) -> dict[str, str]:
+    from necroscope.cli.recorder_options import chosen_labels  # noqa: PLC0415 - it knows all settings
+
+    return chosen_labels(None, labels)
+
+
+def _events_of(lines: Sequence[tuple[int, "LogText"]]) -> Rows:
+    from necroscope.cli.opened_recording import events_of  # noqa: PLC0415 - only for a kernel log
+
+    return events_of(lines)
 
 
 def _refuse_empty(options: Options) -> None:

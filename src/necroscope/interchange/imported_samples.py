@@ -10,7 +10,6 @@ from necroscope.interchange.import_options import Options
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.inputs import Input
 from necroscope.interchange.perf_data.reader import sample_span_ns
-from necroscope.interchange.perf_script import last_time_ns
 from necroscope.interchange.segment_set import SegmentSet
 from necroscope.interchange.wall_clock import Placing, WallClock
 from necroscope.model.names import clean
@@ -64,11 +63,13 @@ class SampleImport:
     @staticmethod
     def _span_of(placed: _Placed) -> tuple[int, int] | None:
         path, first_ns = placed.given.path, placed.capture.facts.first_ns
-        span = (
-            sample_span_ns(path)
-            if placed.given.kind is FileKind.PERF_DATA
-            else (first_ns, last_time_ns(path))
-        )
+        span: tuple[int | None, int | None] | None
+        if placed.given.kind is FileKind.PERF_DATA:
+            span = sample_span_ns(path)
+        else:
+            from necroscope.interchange.perf_script import last_time_ns  # noqa: PLC0415 - not for perf.data
+
+            span = first_ns, last_time_ns(path)
         if span is None or span[0] is None or span[1] is None:
             return None
         return span[0] + placed.placing.offset_ns, span[1] + placed.placing.offset_ns

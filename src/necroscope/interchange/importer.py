@@ -9,18 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from necroscope.errors import CorruptData, RecordingError, UsageError
 from necroscope.interchange.detect import FileKind
-from necroscope.interchange.dmesg import MOST_CHARACTERS, MOST_LINES, LogText, read_dmesg
 from necroscope.interchange.import_options import IMPORTED_BOOT, Options
 from necroscope.interchange.import_profile import ImportProfile
 from necroscope.interchange.imported_samples import SampleImport
-from necroscope.interchange.imported_tables import read_tables
 from necroscope.interchange.input_hosts import by_host, host_of
 from necroscope.interchange.inputs import Input, list_inputs
-from necroscope.interchange.read_tables import ReadTables
 from necroscope.interchange.segment_set import SegmentSet
 from necroscope.interchange.unfinished import unfinished
 from necroscope.interchange.wall_clock import WallClock
@@ -28,6 +25,10 @@ from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Rows
 from necroscope.model.units import format_moment
 from necroscope.segment.recording import RECORDING_FILE, Identity, make_recording
+
+if TYPE_CHECKING:
+    from necroscope.interchange.dmesg import LogText
+    from necroscope.interchange.read_tables import ReadTables
 
 __all__ = [
     "EventsOf",
@@ -38,10 +39,11 @@ __all__ = [
     "import_hosts",
 ]
 
-EventsOf = Callable[[Sequence[tuple[int, LogText]]], Rows]
+EventsOf = Callable[[Sequence[tuple[int, "LogText"]]], Rows]
 """Rows of `events` for lines of the kernel log with their UTC time."""
 
 _LATEST_NS: Final = (1 << 63) - 1
+_TABLES: Final = (FileKind.MPSTAT, FileKind.SAR, FileKind.PROC)
 
 
 @dataclass(slots=True)
@@ -252,12 +254,17 @@ class _Import:
         """Kernel logs and reports of mpstat are small compared with samples: they are read first,
         and held whole, up to a bound.
         """
-        self._tables = read_tables(self._inputs, self._options.utc_offset_s, self._window())
+        if any(given.kind in _TABLES for given in self._inputs):
+            from necroscope.interchange.imported_tables import read_tables  # noqa: PLC0415 - their readers
+
+            self._tables = read_tables(self._inputs, self._options.utc_offset_s, self._window())
         for given in self._inputs:
             if given.kind is FileKind.DMESG:
                 self._logs.append((given, self._read_log(given)))
 
-    def _read_log(self, given: Input) -> list[LogText]:
+    def _read_log(self, given: Input) -> list["LogText"]:
+        from necroscope.interchange.dmesg import MOST_CHARACTERS, MOST_LINES, read_dmesg  # noqa: PLC0415 - its reader
+
         lines: list[LogText] = []
         characters = left_out = 0
         try:
@@ -315,7 +322,7 @@ class _Import:
             self._reports[id(given)].rows = len(rows)
             self._note_gaps(segments, given, "log", rows)
 
-    def _dated(self, given: Input, lines: list[LogText]) -> list[tuple[int, LogText]]:
+    def _dated(self, given: Input, lines: list["LogText"]) -> list[tuple[int, "LogText"]]:
         offset_ns = 0
         if any(line.time_ns is None for line in lines):
             placing = self._clock.place_log(given, lines)

@@ -5,17 +5,18 @@ each opened as far as its head.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.interchange.capture import Capture
-from necroscope.interchange.detect import FileKind, detect
-from necroscope.interchange.folded import open_folded
+from necroscope.interchange.detect import FileKind, detect, is_perf_data
 from necroscope.interchange.perf_data.reader import open_perf_data
-from necroscope.interchange.perf_script import open_perf_script
 from necroscope.interchange.rolling import RollingCapture, list_rolling, parse_name
-from necroscope.interchange.support_bundle import SupportBundle, is_tar, open_bundle
 from necroscope.interchange.symbol_search import SymbolSearch
 from necroscope.interchange.unreadable import unreadable
+
+if TYPE_CHECKING:
+    from necroscope.interchange.support_bundle import SupportBundle
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ def list_inputs(
 
 
 def _of_path(path: Path, search: SymbolSearch, utc_offset_s: int, scratch: Path) -> Iterator[Input]:
-    bundle = open_bundle(path, scratch) if path.is_dir() or is_tar(path) else None
+    bundle = None if is_perf_data(path) else _bundle(path, scratch)
     if bundle is not None:
         yield from _of_bundle(bundle, path, search)
         return
@@ -76,7 +77,13 @@ def _of_path(path: Path, search: SymbolSearch, utc_offset_s: int, scratch: Path)
         yield given
 
 
-def _of_bundle(bundle: SupportBundle, path: Path, search: SymbolSearch) -> Iterator[Input]:
+def _bundle(path: Path, scratch: Path) -> "SupportBundle | None":
+    from necroscope.interchange.support_bundle import is_tar, open_bundle  # noqa: PLC0415 - not for perf.data
+
+    return open_bundle(path, scratch) if path.is_dir() or is_tar(path) else None
+
+
+def _of_bundle(bundle: "SupportBundle", path: Path, search: SymbolSearch) -> Iterator[Input]:
     """Notes of the bundle are reported with its first file."""
     opened = 0
     for inside, file in bundle.files.values():
@@ -109,7 +116,11 @@ def _open(path: Path, name: RollingCapture, search: SymbolSearch) -> Input:
     if kind is FileKind.PERF_DATA:
         given.capture = open_perf_data(path, search)
     elif kind is FileKind.PERF_SCRIPT:
+        from necroscope.interchange.perf_script import open_perf_script  # noqa: PLC0415 - its reader
+
         given.capture = open_perf_script(path)
     elif kind is FileKind.FOLDED:
+        from necroscope.interchange.folded import open_folded  # noqa: PLC0415 - its reader
+
         given.capture = open_folded(path)
     return given

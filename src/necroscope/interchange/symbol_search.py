@@ -3,7 +3,6 @@ machine if it is the same.
 """
 
 import os
-import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,5 +25,7 @@ class SymbolSearch:
     root: Path = Path("/")
 
     def is_this_machine(self, host: str | None, kernel_release: str | None) -> bool:
-        here = platform.uname()
-        return (host, kernel_release) == (here.node, here.release)
+        if not hasattr(os, "uname"):
+            return False  # nor is there perf
+        here = os.uname()
+        return (host, kernel_release) == (here.nodename, here.release)

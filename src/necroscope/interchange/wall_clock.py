@@ -3,15 +3,16 @@ when it was last written.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from necroscope.interchange.capture import Capture
 from necroscope.interchange.detect import FileKind
-from necroscope.interchange.dmesg import LogText
 from necroscope.interchange.inputs import Input
 from necroscope.interchange.perf_data.reader import sample_span_ns
-from necroscope.interchange.perf_script import last_time_ns
 from necroscope.model.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from necroscope.interchange.dmesg import LogText
 
 _DAY_NS: Final = 86400 * NS_PER_S
 # Names and file times are good to a second or some: within this two captures are of one boot and
@@ -42,7 +43,7 @@ class WallClock:
             if offset_ns is not None and self._known is None:
                 self._known = Placing(offset_ns, "the clock of a capture that has both clocks")
 
-    def learn_from_log(self, lines: Sequence[LogText]) -> None:
+    def learn_from_log(self, lines: Sequence["LogText"]) -> None:
         """Lines with both clocks say the offset itself, to about a second."""
         offsets = [
             line.time_ns - line.since_boot_ns
@@ -73,7 +74,7 @@ class WallClock:
             Placing(given.written_ns - (_find_last_ns(given) or 0), "the file's time")
         )
 
-    def place_log(self, given: Input, lines: Sequence[LogText]) -> Placing:
+    def place_log(self, given: Input, lines: Sequence["LogText"]) -> Placing:
         last_ns = next(
             (line.since_boot_ns for line in reversed(lines) if line.since_boot_ns is not None), 0
         )
@@ -100,6 +101,8 @@ def _find_last_ns(given: Input) -> int | None:
     ended.
     """
     if given.kind is FileKind.PERF_SCRIPT:
+        from necroscope.interchange.perf_script import last_time_ns  # noqa: PLC0415 - not for perf.data
+
         return last_time_ns(given.path)
     span = sample_span_ns(given.path)
     return None if span is None else span[1]

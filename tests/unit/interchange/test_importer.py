@@ -330,7 +330,7 @@ def test_note_that_many_files_have_is_told_once(tmp_path):
 
 @pytest.mark.parametrize(("bound", "most"), [("MOST_LINES", 3), ("MOST_CHARACTERS", 18)])
 def test_lines_beyond_the_bound_are_left_out_and_counted(tmp_path, monkeypatch, bound, most):
-    monkeypatch.setattr(f"necroscope.interchange.importer.{bound}", most)
+    monkeypatch.setattr(f"necroscope.interchange.dmesg.{bound}", most)
     log = tmp_path / "dmesg.txt"
     log.write_text(
         "".join(
