@@ -30,6 +30,7 @@ from necroscope.analysis.wait_channels import (
     MMAP_LOCK,
     MMAP_SECTIONS,
     STOPPED,
+    UNANSWERED,
     UNREAD,
     WRITEBACK,
 )
@@ -110,14 +111,24 @@ class Convoy:
     def is_stopped(self) -> bool:
         """By a signal, a debugger or the freezer: it will not go on by itself."""
         is_seen = any(wait.channel.kind == STOPPED for wait in self.chain[:1])
-        return is_seen or any(name in _STOPPED for name in self.found_in)
+        return is_seen or _stopped(self.found_in)
+
+    @property
+    def proven(self) -> tuple[TaskWait, ...]:
+        """The chain as far as it accuses: one that sleeps until another writes may never have asked
+        it anything, so the other counts only if it is stopped or waits for something itself.
+        """
+        links = self.chain
+        while links and links[-1].channel.kind == UNANSWERED and not _stopped(links[-1].held_stack):
+            links = links[:-1]
+        return links
 
     @property
     def last(self) -> Waiter | None:
         """Where the chain ends: who held up the holder, and so on."""
-        if not self.chain:
+        if not self.proven:
             return self.holder
-        link = self.chain[-1]
+        link = self.proven[-1]
         return (
             (link.given_by or link.by or link.task) if link.channel.kind != STOPPED else link.task
         )
@@ -138,10 +149,11 @@ class Convoy:
     @property
     def because(self) -> str:
         """`; it waits for backend[7], which is stopped`, if that is known."""
-        if not self.chain or self.last is None or self.last.pid in (0, self.chain[0].task.pid):
+        links, last = self.proven, self.last
+        if not links or last is None or last.pid in (0, links[0].task.pid):
             return ""
-        stopped = ", which is stopped" if self.chain[-1].channel.kind == STOPPED else ""
-        return f"; it waits for {self.last.comm}[{self.last.pid}]{stopped}"
+        stopped = ", which is stopped" if links[-1].channel.kind == STOPPED else ""
+        return f"; it waits for {last.comm}[{last.pid}]{stopped}"
 
     @property
     def held_up(self) -> str:
@@ -247,6 +259,10 @@ class Convoy:
         return [
             f"{link.held_by.comm}[{link.held_by.tid}] was looked at: {where}; the chain ends here"
         ]
+
+
+def _stopped(stack: tuple[str, ...]) -> bool:
+    return any(name in _STOPPED for name in stack)
 
 
 def describe_place(stack: tuple[str, ...]) -> str:

@@ -9,6 +9,9 @@ container lies in a cgroup of its own or of its daemon. What is left of the supe
     podman run --name X     The client, in its maker's unit, as long as it runs or waits
     a connection            to the daemon's socket: `ecs-init` waits on one for its container's end
 
+Only root's processes are believed: anyone can give one a name and words. Who may use the daemon is
+known by its connection.
+
 Command lines hold secrets: they are searched for the container's id and name, and not kept.
 """
 
@@ -23,6 +26,7 @@ from necroscope.model.container_paths import parse_unit
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.model.units import NS_PER_S
 from necroscope.sources import unix_peers
+from necroscope.sources.jobs.newcomers import real_user
 
 _MONITORS: Final = frozenset({"conmon"})
 _CLIENTS: Final = frozenset({"podman", "docker", "nerdctl", "ctr", "crictl"})
@@ -39,6 +43,7 @@ _RUNTIME_UNITS: Final = frozenset(
         "snap.docker.dockerd",
     )
 )
+_ROOT: Final = 0
 _COMMAND_LINE_BYTES: Final = 1 << 16
 _SHORT_ID: Final = 12
 # A client lives for a fifth of a second. Of the time of a watch, what its looks may take.
@@ -92,7 +97,9 @@ class MakerWatch:
     def _of_process(self, pid: str, wanted: Wanted) -> dict[str, ContainerMaker]:
         folder = self._root / "proc" / pid
         comm = _read(folder / "comm", 64).rstrip(b"\n").decode("utf-8", "replace")
-        if comm not in _MONITORS | _CLIENTS:
+        # Anyone can call a process so and give it these words, also in another's unit: from a
+        # crontab in cron.service.
+        if comm not in _MONITORS | _CLIENTS or real_user(self._root / "proc", int(pid)) != _ROOT:
             return {}
         arguments = _read(folder / "cmdline", _COMMAND_LINE_BYTES).decode("utf-8", "replace")
         named = [name for name in wanted if _names(arguments.split("\0"), name, wanted[name])]

@@ -7,6 +7,7 @@ long waits are seen, of processes and not of threads, and nobody is named as bei
 
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -46,13 +47,22 @@ class StandingTasks:
         self._read_closely = read_closely or file_reader(proc.parent)
         self._monotonic_s = monotonic_s
         self._seen: dict[int, _Seen] = {}
+        self._next_pid = 0
 
     def look(self, now: Moment) -> Rows:
+        """Where there are more processes than there is time, it goes on there at the next look:
+        else one who has many could hide all that come behind them.
+        """
         seen, self._seen = self._seen, {}
         until_s = self._monotonic_s() + _LONGEST_S
         rows: Rows = []
-        for pid in self._pids():
+        pids = sorted(self._pids())
+        first = bisect_left(pids, self._next_pid)
+        pids = pids[first:] + pids[:first]
+        for place, pid in enumerate(pids):
             if self._monotonic_s() > until_s:
+                self._next_pid = pid
+                self._seen |= {later: seen[later] for later in pids[place:] if later in seen}
                 break
             stat = _content(self._proc / f"{pid}/stat")
             state = parse_stat(stat)[1]

@@ -66,17 +66,27 @@ class WaitHolders:
             return None
 
     def _tracer(self, pid: int) -> int | None:
-        status = read_bounded(self._proc / str(pid) / "status", _FILE_BYTES) or b""
-        found = next((line for line in status.split(b"\n") if line.startswith(b"TracerPid:")), b"")
-        number = found.partition(b":")[2].strip()
-        return int(number) if number.isdigit() and number != b"0" else None
+        """Not a parent of another user: PTRACE_TRACEME makes it the tracer unasked, and the parent
+        of an orphan is process 1.
+        """
+        traced = self._status(pid)
+        tracer = traced.get(b"TracerPid", b"0")
+        if not tracer.isdigit() or tracer == b"0":
+            return None
+        is_parent = tracer == traced.get(b"PPid")
+        if is_parent and self._status(int(tracer)).get(b"Uid") != traced.get(b"Uid"):
+            return None
+        return int(tracer)
+
+    def _status(self, tid: int) -> dict[bytes, bytes]:
+        content = read_bounded(self._proc / str(tid) / "status", _FILE_BYTES) or b""
+        return dict(line.split(b":\t", 1) for line in content.split(b"\n") if b":\t" in line)
 
     def describe(self, tid: int) -> WaitHolder | None:
         folder = self._proc / str(tid)
-        status = read_bounded(folder / "status", _FILE_BYTES)
-        if status is None:
+        fields = self._status(tid)
+        if not fields:
             return None
-        fields = dict(line.split(b":\t", 1) for line in status.split(b"\n") if b":\t" in line)
         try:
             stack = parse_stack(self._read_closely(tid, "stack"))
         except OSError:

@@ -66,3 +66,27 @@ def test_the_chain_leads_from_the_lock_over_a_socket_to_who_is_stopped() -> None
     assert "installer[80] waited 7.00 s to read from a pipe or socket" in told
     assert "whose other end is backend[90]" in told
     assert "backend[90] stood still for 8.00 s, stopped by a signal" in told
+
+
+def test_a_server_that_was_never_asked_is_not_blamed_for_the_silence() -> None:
+    """Anyone can hold a lock of their own and read from a socket of a daemon that is idle."""
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..............................
+        """
+    )
+    lock = {"kind": "file_lock", "stack": "locks_lock_inode_wait;__do_sys_flock", "is_open": True}
+    wait(node, 10, 8.0, "job", 71, **lock, **by("liar", 80, stack="unix_stream_recvmsg"))
+    silent = {"kind": "unanswered", "stack": "unix_stream_recvmsg", "is_open": True}
+    wait(node, 11, 7.0, "liar", 80, **silent, **by("dbus-daemon", 90, stack="unix_dgram_recvmsg"))
+    wait(node, 11, 7.0, "dbus-daemon", 90, **silent, **by("systemd", 1, stack="do_epoll_wait"))
+    (incident,) = diagnose(node).incidents
+    verdict = incident.verdict
+    assert verdict.culprit is not None
+    assert verdict.origin is not None
+    assert (verdict.culprit.comm, verdict.origin.name) == ("liar", "liar")
+    assert "dbus-daemon" not in verdict.summary
+    assert "systemd" not in verdict.summary
+    # Where it was found is still reported.
+    assert any("dbus-daemon[90]" in one.text for one in verdict.evidence)

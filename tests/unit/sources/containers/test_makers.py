@@ -60,6 +60,15 @@ def test_others_are_not_taken_for_the_maker(root: Path, comm: str, word: str, cg
     assert units(root) == {}
 
 
+def test_a_process_that_only_calls_itself_a_monitor_does_not_accuse_a_unit(root: Path) -> None:
+    """From a crontab it runs in cron.service."""
+    process(root, 7, "conmon", ["conmon", "-c", ID], "0::/system.slice/cron.service\n")
+    (root / "proc/7/status").write_text("Name:\tconmon\nUid:\t65534\t65534\t65534\t65534\n")
+    process(root, 8, "conmon", ["conmon", "-c", ID], "0::/system.slice/ecs.service\n")
+    (root / "proc/8/status").write_text("Name:\tconmon\nUid:\t0\t0\t0\t0\n")
+    assert units(root) == {"agent": "ecs.service"}
+
+
 def test_a_hostile_unit_name_is_made_printable() -> None:
     assert unit_of(b"0::/system.slice/a\x1b[2J.service\n") == "a\\x1b[2J.service"
 

@@ -69,3 +69,19 @@ def test_a_thread_is_found_by_its_number_in_its_own_pid_namespace(tmp_path: Path
 
 def test_a_task_that_has_gone_is_not_named(tmp_path: Path) -> None:
     assert WaitHolders(tmp_path).find("blocked", 70, 71, SECOND) is None
+
+
+def test_a_parent_of_another_user_did_not_choose_to_trace(tmp_path: Path) -> None:
+    """PTRACE_TRACEME makes any parent the tracer, also process 1 of an orphan."""
+    traced = process(tmp_path, 80, "liar") / "status"
+    parent = process(tmp_path, 7, "daemon") / "status"
+    traced.write_text("Tgid:\t80\nPPid:\t7\nTracerPid:\t7\nUid:\t99\t99\t99\t99\n")
+    holders = WaitHolders(tmp_path)
+    for uid, expected in ((0, None), (99, 7)):
+        parent.write_text(f"Tgid:\t7\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+        found = holders.find("stopped", 80, None, SECOND)
+        assert (found.pid if found else None) == expected
+    # One that attached itself chose to.
+    traced.write_text("Tgid:\t80\nPPid:\t1\nTracerPid:\t7\nUid:\t99\t99\t99\t99\n")
+    parent.write_text("Tgid:\t7\nUid:\t0\t0\t0\t0\n")
+    assert holders.find("stopped", 80, None, SECOND) is not None
