@@ -17,6 +17,9 @@ from necroscope.sources.kept_file import read_once
 
 # Files of /proc that are read at a look: some ten microseconds each.
 READ_AT_ONCE: Final = 500
+# More than these are not remembered: one user's many processes are met again, and give way to
+# others'.
+MOST_WAITING: Final = 2_048
 # Of those that were looked at too early, this many are looked at again each time.
 AGAIN_AT_ONCE: Final = 16
 _MOST_POSTPONED: Final = 256
@@ -67,13 +70,15 @@ class Newcomers:
         self.unread = max(0, len(fresh) - READ_AT_ONCE)
         for pid in self._random.sample(sorted(fresh), READ_AT_ONCE) if self.unread else fresh:
             self._read(pid, boot_ns)
+        if len(self.waiting) > MOST_WAITING:
+            self.unread += len(self.waiting) - MOST_WAITING
+            self.waiting = {one.pid: one for one in self._in_line(MOST_WAITING)}
 
     def take(self, most: int) -> list[Newcomer]:
         """At most this many: users in turns, of each the oldest first, which have most of their
         life behind them. Then some of those that were postponed.
         """
-        settled = sorted(self.waiting.values(), key=lambda one: one.stat.started_ticks)
-        taken = in_turns(settled, lambda one: one.uid, most)
+        taken = self._in_line(most)
         for one in taken:
             self.waiting.pop(one.pid)
             self._known.add(one.pid)
@@ -87,6 +92,10 @@ class Newcomers:
         of_user = Counter(each.uid for each in self._postponed)[one.uid]
         if len(self._postponed) < _MOST_POSTPONED and of_user < _MOST_POSTPONED_OF_USER:
             self._postponed.append(one)
+
+    def _in_line(self, most: int) -> list[Newcomer]:
+        oldest_first = sorted(self.waiting.values(), key=lambda one: one.stat.started_ticks)
+        return in_turns(oldest_first, lambda one: one.uid, most)
 
     def _read(self, pid: int, boot_ns: int) -> None:
         try:

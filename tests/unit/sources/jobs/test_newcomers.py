@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.model.units import NS_PER_S
+from necroscope.sources.jobs import newcomers as newcomers_module
 from necroscope.sources.jobs.newcomers import READ_AT_ONCE, Newcomers, in_turns, real_user
 
 LATER_NS = 3600 * NS_PER_S
@@ -42,6 +43,21 @@ def test_a_look_reads_a_bounded_part_by_lot_and_all_have_their_turn(tmp_path: Pa
     for _ in range(2):
         newcomers.look(LATER_NS)
     assert (len(newcomers.waiting), newcomers.unread) == (1200, 0)
+
+
+def test_what_is_remembered_is_bounded_and_one_user_gives_way_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newcomers_module, "MOST_WAITING", 100)
+    for pid in range(1, 401):
+        add(tmp_path, pid, STORM)
+    add(tmp_path, 5000, VICTIM, started_ticks=5000)
+    newcomers = Newcomers(tmp_path)
+    for _ in range(3):
+        newcomers.look(LATER_NS)
+        assert (len(newcomers.waiting), newcomers.unread) == (100, 301)
+    assert 5000 in newcomers.waiting
+    assert 5000 in [one.pid for one in newcomers.take(2)]
 
 
 def test_who_is_gone_or_has_had_its_turn_is_not_looked_at_again(tmp_path: Path) -> None:
