@@ -56,7 +56,8 @@ class LiveAncestor:
 @dataclass(frozen=True, slots=True)
 class PinningFile:
     """`places` are the numbers of its pages that dead cgroups are charged for, `ancestor` whose
-    children they are. `segment` is set for System V shared memory, which has no path.
+    children they are. `device` is the file system that it was found on. `segment` is set for
+    System V shared memory, which has no path.
     """
 
     path: bytes
@@ -65,6 +66,7 @@ class PinningFile:
     is_memory: bool
     is_dirty: bool
     held: int
+    device: int
     segment: SharedSegment | None = None
 
     @property
@@ -175,6 +177,7 @@ def _of_file(
     except OSError:
         return []
     try:
+        device = os.fstat(descriptor).st_dev
         windows = list(table.of_file(descriptor, candidate.size_bytes))
     except OSError:
         return []
@@ -196,6 +199,7 @@ def _of_file(
                 candidate.is_memory,
                 bool(is_dirty(flags[own]).any()),
                 int(is_held(flags[own]).sum()),
+                device,
             )
         )
     return found
@@ -211,7 +215,7 @@ def _of_segment(
         return []
     owners = pages.owners(window.frames)
     return [
-        PinningFile(b"", window.places[owners == owner], owner, True, False, 0, segment)
+        PinningFile(b"", window.places[owners == owner], owner, True, False, 0, 0, segment)
         for owner in set(owners.tolist()) & set(wanted)
     ]
 

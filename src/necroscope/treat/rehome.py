@@ -71,6 +71,9 @@ def rehome_file(file: PinningFile, name: str, bites: Bites) -> str | None:
     try:
         descriptor = os.open(own_name, _OPEN, dir_fd=directory)
         try:
+            if os.fstat(descriptor).st_dev != file.device:
+                # The directory's owner has put a link to another in its place.
+                return "its path leads to another file system now"
             return _replace(descriptor, directory, own_name, name, bites)
         finally:
             os.close(descriptor)
