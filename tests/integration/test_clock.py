@@ -85,7 +85,7 @@ def record_through_steps(directory: Path) -> list[int]:
     return disk.sample_times
 
 
-def test_a_stepped_clock_reorders_nothing_and_is_told(tmp_path, busy, leaks):
+def test_a_stepped_clock_reorders_nothing_and_is_reported(tmp_path, busy, leaks):
     spinner = busy("while True: pass")
     sample_times = record_through_steps(tmp_path / "recording")
     spinner.kill()

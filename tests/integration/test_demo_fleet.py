@@ -58,7 +58,7 @@ def test_a_question_that_is_not_answered_fails_the_demo(tmp_path: Path) -> None:
         demo_fleet._ask(tmp_path, "why", "--event", "nic_reset")
 
 
-def test_a_collector_that_does_not_come_up_is_told_with_its_reason_and_its_hint(
+def test_a_collector_that_does_not_come_up_is_reported_with_its_reason_and_its_hint(
     tmp_path: Path,
 ) -> None:
     collector = demo_fleet._collector(tmp_path / "lake", tmp_path / "no tokens", 0)

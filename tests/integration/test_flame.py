@@ -214,7 +214,7 @@ def test_what_was_left_out_is_a_note_on_standard_error(flame, tmp_path):
     assert "\x1b" not in done.said
 
 
-def test_the_time_limit_is_told(flame, recording):
+def test_the_time_limit_is_reported(flame, recording):
     done = flame(recording, "--time-limit", "0s")
     assert done.code == 2
     assert "the time limit of 0 s" in done.said
@@ -325,7 +325,7 @@ def test_hostile_names_stay_text(flame, tmp_path, name):
         (["-o", "/nonexistent/x.svg"], "cannot write /nonexistent/x.svg"),
     ],
 )
-def test_what_goes_wrong_is_told_with_a_way_out(flame, recording, words, fact):
+def test_what_goes_wrong_is_reported_with_a_way_out(flame, recording, words, fact):
     done = flame(recording, *words)
     assert done.code in (1, 2)
     assert done.out == b""

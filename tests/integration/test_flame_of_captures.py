@@ -26,7 +26,7 @@ def flame(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x7fELF\0\0", b"hello world"])
-def test_a_source_that_is_no_capture_is_told(flame, tmp_path, content):
+def test_a_source_that_is_no_capture_is_reported(flame, tmp_path, content):
     path = tmp_path / "thing"
     if content is not None:
         path.write_bytes(content)
@@ -75,7 +75,7 @@ def test_only_the_window_of_a_capture_is_imported(flame, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["wall_clock.data", "pipe.data", "file.script.txt"])
-def test_a_window_outside_of_a_capture_is_told_with_its_span_and_read_once(
+def test_a_window_outside_of_a_capture_is_reported_with_its_span_and_read_once(
     flame, monkeypatch, name
 ):
     calls = []

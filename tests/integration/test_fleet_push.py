@@ -130,7 +130,7 @@ def test_a_recorder_that_is_killed_takes_its_push_process_with_it(
     assert is_gone(pid)
 
 
-def test_a_collector_that_is_away_is_told_once_and_what_waits_is_pushed_later(
+def test_a_collector_that_is_away_is_reported_once_and_what_waits_is_pushed_later(
     record: Callable[..., RunningRecorder], options: list[str], tmp_path: Path
 ) -> None:
     with collector(str(tmp_path / "lake"), tmp_path / "tokens.toml") as process:

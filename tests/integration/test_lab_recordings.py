@@ -57,7 +57,7 @@ def first_verdict(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_the_population_that_was_walked_is_told(name: str) -> None:
+def test_the_population_that_was_walked_is_reported(name: str) -> None:
     walked = first_verdict(name)["walked"]
     place, _, kinds = walked["population"].rpartition(":")
     # Slab caches of one size are merged by the kernel: any of their names may be the right one.
@@ -66,14 +66,16 @@ def test_the_population_that_was_walked_is_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HANDLERS)
-def test_the_handler_that_held_the_core_is_told(name: str) -> None:
+def test_the_handler_that_held_the_core_is_reported(name: str) -> None:
     verdict = first_verdict(name)
     told = {verdict["walked"]["function"], *verdict["culprit"]["path"]}
     assert told & set(LABELS[name]["handlers"])
 
 
 @pytest.mark.parametrize("name", ["conntrack-walk", "epoll-walk", "lock-walk", "timer-walk"])
-def test_a_mechanism_without_a_rule_is_told_with_its_maker_and_when_it_will_hurt(name: str) -> None:
+def test_a_mechanism_without_a_rule_is_reported_with_its_maker_and_when_it_will_hurt(
+    name: str,
+) -> None:
     verdict = first_verdict(name)
     walked = verdict["walked"]
     assert walked["function"] in verdict["summary"]

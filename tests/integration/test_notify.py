@@ -19,7 +19,7 @@ SHIPPED = files("necroscope.lab") / "demo_recording"
 CAUSE = "zombie-memcg-walk"
 
 
-def test_a_real_incident_is_told_once_with_its_cause(tmp_path: Path) -> None:
+def test_a_real_incident_is_reported_once_with_its_cause(tmp_path: Path) -> None:
     with as_file(SHIPPED) as directory, receiving_server() as receiver:
         said: list[str] = []
         webhook = Webhook(Endpoint.parse(receiver.url), None, "node", {})

@@ -72,7 +72,7 @@ def test_every_table_fills_and_nothing_is_left_behind(record, busy, leaks):
 
 
 @pytest.mark.alone
-def test_a_core_held_in_system_mode_is_told_with_who_holds_it(record, busy):
+def test_a_core_held_in_system_mode_is_reported_with_who_holds_it(record, busy):
     recorder = record()
     recorder.wait_for_rows("samples")
     core = max(os.sched_getaffinity(0))

@@ -103,7 +103,7 @@ def test_a_value_out_of_range_is_refused_by_name(name: str, text: str) -> None:
         ("hz", "0", "1 to 10000"),
     ],
 )
-def test_a_value_out_of_range_is_told_what_would_be_in_it(
+def test_a_value_out_of_range_is_reported_what_would_be_in_it(
     name: str, text: str, allowed: str
 ) -> None:
     with pytest.raises(UsageError) as caught:

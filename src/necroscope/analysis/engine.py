@@ -202,8 +202,8 @@ def _node(recording: Recording, around: Span, notes: list[str]) -> Node:
 
 
 def _clusters(node: Node) -> list[Cluster]:
-    told = happenings(node.columns("events"))
-    found = [*told, *counted_timeouts(node.device_rises, told)]
+    logged = happenings(node.columns("events"))
+    found = [*logged, *counted_timeouts(node.device_rises, logged)]
     found.sort(key=lambda one: one.time_ns)
     return gather(node.episodes, found, node.columns("interrupts"))
 

@@ -183,13 +183,13 @@ def happenings(events: ColumnArrays) -> list[Happening]:
 
 
 def counted_timeouts(
-    rises: Iterable[CounterRise], told: Sequence[Happening]
+    rises: Iterable[CounterRise], logged: Sequence[Happening]
 ) -> Iterator[Happening]:
     """Hits of the transmit watchdog that the device counted and the log does not tell."""
-    logged_ns = [one.time_ns for one in told if one.kind in NIC_KINDS]
+    logged_ns = [one.time_ns for one in logged if one.kind in NIC_KINDS]
     for one in rises:
-        is_told = any(abs(time_ns - one.time_ns) <= _TOLD_NS for time_ns in logged_ns)
-        if one.kind is CounterKind.WATCHDOG and one.queue is not None and not is_told:
+        is_logged = any(abs(time_ns - one.time_ns) <= _TOLD_NS for time_ns in logged_ns)
+        if one.kind is CounterKind.WATCHDOG and one.queue is not None and not is_logged:
             times = f"{one.rise} times" if one.rise > 1 else "once"
             yield Happening(
                 one.time_ns,
@@ -230,7 +230,7 @@ def _drop_repeats(happenings: list[Happening]) -> list[Happening]:
             and place is not None
             and one.time_ns - found[place].time_ns <= _AGAIN_NS
         ):
-            found[place] = max(found[place], one, key=lambda told: len(told.fields))
+            found[place] = max(found[place], one, key=lambda event: len(event.fields))
         else:
             places[key] = len(found)
             found.append(one)

@@ -162,12 +162,12 @@ def producer(node: Node) -> Producer | None:
     if not found:
         return _crash_loop(node) or _dying_subtree(node)
     leak, origin = found[0], _leaker(found[0], node)
-    told = (
+    text = (
         f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
     )
     recreated = _recreated(origin, node)
     if recreated is not None:
-        return Producer(_maker(recreated, node), f"{told}; {_describe(recreated)}", "events")
+        return Producer(_maker(recreated, node), f"{text}; {_describe(recreated)}", "events")
     count = next(
         (
             dict(restarts(node, *where)).get(origin.name)
@@ -177,7 +177,7 @@ def producer(node: Node) -> Producer | None:
         None,
     )
     return Producer(
-        origin, f"{told}; {origin.name} restarted {count} times" if count else told, "cgroup_ledger"
+        origin, f"{text}; {origin.name} restarted {count} times" if count else text, "cgroup_ledger"
     )
 
 
@@ -231,13 +231,13 @@ def _crash_loop(node: Node) -> Producer | None:
         return None
     for loop in node.recreations:
         if _are_about_as_many(len(loop.containers), dead.grown):
-            told = f"{_describe(loop)}, while {dead.grown} cgroups died"
-            return Producer(_maker(loop, node), told, "events")
+            text = f"{_describe(loop)}, while {dead.grown} cgroups died"
+            return Producer(_maker(loop, node), text, "events")
     for kind, table, column in _RESTARTING:
         for name, count in restarts(node, table, column):
             if _are_about_as_many(count, dead.grown):
-                told = f"{kind} {name} restarted {count} times while {dead.grown} cgroups died"
-                return Producer(Origin(kind, name), told, table)
+                text = f"{kind} {name} restarted {count} times while {dead.grown} cgroups died"
+                return Producer(Origin(kind, name), text, table)
     return None
 
 

@@ -92,8 +92,8 @@ def _by_holding(case: Case, population: Population) -> tuple[Culprit, str] | Non
     is_far_ahead = most.count >= max(_VERY_MANY, *(_FAR_AHEAD * one.count for one in found[1:2]), 0)
     if most.count < _MOST * float(population.at(end_ns)) and not is_far_ahead:
         return None
-    told = f"{most.comm} holds {most.count:,} {kind.replace('-', ' ')}"
-    return _as_culprit(case, most), told
+    text = f"{most.comm} holds {most.count:,} {kind.replace('-', ' ')}"
+    return _as_culprit(case, most), text
 
 
 def _by_growth(

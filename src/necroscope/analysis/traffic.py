@@ -61,15 +61,15 @@ def _of_tcp(case: Case) -> list[Evidence]:
     after = Span(from_ns, min(to_ns, case.node.span[1]) + _AFTER_NS)
     here, quiet = rows.within([after]), rows.within(case.times.quiet)
     risen = {name: _risen(name, here, quiet) for name in _WORDS}
-    told = [f"{count:,.0f} {_WORDS[name]}" for name, count in risen.items() if count][:_MOST]
+    texts = [f"{count:,.0f} {_WORDS[name]}" for name, count in risen.items() if count][:_MOST]
     sent, opened = (
         np.nansum(here["tcp_out_segments"] + here["tcp_in_segments"]),
         np.nansum(here["tcp_active_opens"] + here["tcp_passive_opens"]),
     )
-    if not told:
+    if not texts:
         return []
     of_all = f", of {sent:,.0f} segments and {opened:,.0f} new connections"
-    return [case.evidence(f"traffic: {', '.join(told)}{of_all}", "network", span=after)]
+    return [case.evidence(f"traffic: {', '.join(texts)}{of_all}", "network", span=after)]
 
 
 def _risen(name: str, here: ColumnArrays, quiet: ColumnArrays) -> float:

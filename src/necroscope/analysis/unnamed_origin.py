@@ -53,9 +53,9 @@ def _tracer(case: Case) -> tuple[Origin | None, list[Evidence]] | None:
     for stacks in (case.samples.machine, case.samples.machine_before):
         most = next(iter(stacks.tasks(_TRACERS)), None)
         if most is not None and most.weight >= _LEAST_SAMPLES:
-            told = f"{traced}; {most.comm} reads or sets it"
+            text = f"{traced}; {most.comm} reads or sets it"
             origin = origin_of(culprit_from(most, (), case.node))
-            return origin, [case.evidence(told, "samples", case.core)]
+            return origin, [case.evidence(text, "samples", case.core)]
     return Origin("setting", "kernel tracing"), [case.evidence(traced, "samples", case.core)]
 
 
@@ -67,9 +67,9 @@ def _parent(case: Case, culprit: Culprit | None) -> tuple[Origin | None, list[Ev
         forks = stacks.of(_FORKS).without_task(culprit.comm)
         most = next((task for task in forks.tasks() if task.cgroup == culprit.cgroup), None)
         if most is not None and most.weight >= _LEAST_SAMPLES and _is_one(forks, most.weight):
-            told = f"{most.comm} starts processes there, and none of {culprit.comm} lasts"
+            text = f"{most.comm} starts processes there, and none of {culprit.comm} lasts"
             origin = origin_of(culprit_from(most, (), case.node))
-            return origin, [case.evidence(told, "samples")]
+            return origin, [case.evidence(text, "samples")]
     return None
 
 

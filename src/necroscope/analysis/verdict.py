@@ -139,7 +139,7 @@ def _tempered(ranked: Sequence[Contender]) -> Contender:
 def _verdict(case: Case, best: Contender, doubts: tuple[Evidence, ...]) -> Verdict:
     cause, found = best.cause, best.assessment
     culprit = found.culprit if found.culprit is not None else case.culprit()
-    told = _with_share(case, culprit, found.evidence)
+    evidence = _with_share(case, culprit, found.evidence)
     return Verdict(
         cause=cause.slug,
         title=cause.title,
@@ -148,9 +148,9 @@ def _verdict(case: Case, best: Contender, doubts: tuple[Evidence, ...]) -> Verdi
         culprit=culprit,
         origin=found.origin,
         evidence=(
-            *told[:_BEFORE_ORIGIN],
+            *evidence[:_BEFORE_ORIGIN],
             *origin_facts.about(case, found.origin),
-            *told[_BEFORE_ORIGIN:],
+            *evidence[_BEFORE_ORIGIN:],
             *traffic.about(case),
         ),
         against=(*found.against, *doubts),

@@ -254,9 +254,9 @@ def channel_of(
     if kind == UNANSWERED:
         return WaitChannel(UNANSWERED, "an answer", "to read from a pipe or socket")
     if kind in _OF_USERS:
-        called, told, sleeps = _OF_USERS[kind]
+        called, label, sleeps = _OF_USERS[kind]
         if not stack or any(function in sleeps for function in stack):
-            return WaitChannel(kind, called, told)
+            return WaitChannel(kind, called, label)
         if kind == FUTEX:
             return WaitChannel(ORDINARY_SLEEP, stack[0], f"in {stack[0]}")
     if kind == STOPPED or _stop(stack):

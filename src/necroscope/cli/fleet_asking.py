@@ -140,9 +140,9 @@ def with_span(since: str) -> Callable[[Command], Command]:
     """`--since` and `--until`."""
 
     def add(command: Command) -> Command:
-        told = click.option("--until", metavar="T", help="up to this moment [now]")(command)
+        with_until = click.option("--until", metavar="T", help="up to this moment [now]")(command)
         return click.option("--since", metavar="T", help=f"ISO 8601, or -7d before now [{since}]")(
-            told
+            with_until
         )
 
     return add

@@ -78,8 +78,8 @@ def plan(
 ) -> None:
     """Draw the nodes, write the ledger, and say what would be done to which node."""
     if not file.name.endswith(SUFFIX) or file.exists():
-        told = "is there already" if file.exists() else f"does not end in {SUFFIX}"
-        raise UsageError(f"{file} {told}", f"name a new file, for example ecs{SUFFIX}")
+        problem = "is there already" if file.exists() else f"does not end in {SUFFIX}"
+        raise UsageError(f"{file} {problem}", f"name a new file, for example ecs{SUFFIX}")
     if (event is None) == (cause is None):
         raise UsageError("say what it should prevent", "--event nic_reset, or --cause SLUG")
     found = source.ask("nodes", {"where": where})["nodes"]

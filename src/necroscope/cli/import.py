@@ -149,7 +149,7 @@ def _refuse_empty(options: Options) -> None:
         raise UsageError("--from is not before --to", "give the earlier moment to --from")
 
 
-def _told_as_json(reports: list[ImportReport]) -> str:
+def _reports_to_json(reports: list[ImportReport]) -> str:
     """Of one recording as ever; of several a list of them."""
     found = [_to_json(report) for report in reports]
     return json.dumps(found[0] if len(found) == 1 else {"recordings": found})
@@ -179,7 +179,7 @@ def _to_text(report: ImportReport) -> str:
     ]
     if len(report.files) > _FILES_SHOWN:
         lines.append(f"and {len(report.files) - _FILES_SHOWN} more files")
-    lines += [f"note: {note}" for note in report.told()]
+    lines += [f"note: {note}" for note in report.all_notes()]
     kept = ", ".join(
         f"{count} {name}" for name, count in rows.items() if name not in ("stacks", "frames")
     )

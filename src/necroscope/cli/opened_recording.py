@@ -63,7 +63,7 @@ def _import_capture(
         report = import_files(
             [path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress), events_of
         )
-    return report.told()
+    return report.all_notes()
 
 
 @contextmanager

@@ -68,10 +68,10 @@ def _variant(text: str) -> list[str]:
 
 
 def _as_text(outcome: NodesOutcome, directory: Path) -> str:
-    told = outcome.as_json()
-    rate = _rate(told["success_rate"])
+    answer = outcome.as_json()
+    rate = _rate(answer["success_rate"])
     lines = [f"{outcome.ended}: {rate}; all of it is in {directory}/{SUMMARY}", ""]
-    comparison = told["comparison"]
+    comparison = answer["comparison"]
     if comparison is not None:
         lines += [f"  {name.upper()}: {_rate(comparison[name])}" for name in ("a", "b")]
         pairs = f"  {comparison['pairs']} pairs: only A went well in {comparison['only_a']}, only B"

@@ -92,12 +92,12 @@ def causes_before(lake: Lake, evidence: Iterable[StoredBundle]) -> dict[Key, str
     for batch in lake.dataset("incidents").to_batches(
         columns=columns, filter=pc.field("bundle").is_valid()
     ):
-        for cluster, node, bundle, name, *told in zip(
+        for cluster, node, bundle, name, *verdict in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
             if (cluster, node, bundle) in wanted:
                 found[cluster, node, name] = max(
-                    found.get((cluster, node, name), (0, "")), (told[0], told[1])
+                    found.get((cluster, node, name), (0, "")), (verdict[0], verdict[1])
                 )
     return {key: cause for key, (_, cause) in found.items()}
 

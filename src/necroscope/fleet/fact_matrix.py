@@ -209,9 +209,11 @@ class _Scatter:
         if self._is_first(node, time_ns) and value.all() and not values[cell].any():
             values[cell] = value
             return
-        second, told = _seconds(time_ns), seconds[cell]
-        is_empty = (values[cell] == 0) & (told == 0)
-        is_newer = is_empty | (second >= np.where(told == 0, _seconds(self._first_ns[node]), told))
+        second, known_s = _seconds(time_ns), seconds[cell]
+        is_empty = (values[cell] == 0) & (known_s == 0)
+        is_newer = is_empty | (
+            second >= np.where(known_s == 0, _seconds(self._first_ns[node]), known_s)
+        )
         values[cell[is_newer]] = value[is_newer]
         seconds[cell[is_newer]] = second[is_newer]
 

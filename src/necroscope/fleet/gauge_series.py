@@ -175,8 +175,8 @@ def _boots(
     is_new = np.ones(len(node), np.bool_)
     is_new[1:] = (node[1:] != node[:-1]) | (np.diff(began_s) > _SAME_BOOT_S)
     node, began_s = node[is_new], began_s[is_new]
-    is_told_from_start = np.isin(np.unique(nodes), node[began_s <= 0])
-    unknown = np.unique(nodes)[~is_told_from_start]
+    is_known_from_start = np.isin(np.unique(nodes), node[began_s <= 0])
+    unknown = np.unique(nodes)[~is_known_from_start]
     node = np.concatenate([node, unknown])
     began_s = np.concatenate([began_s, np.full(len(unknown), np.nan)])
     order = np.argsort(node * width_s + _from(began_s), kind="stable")

@@ -92,12 +92,12 @@ def judge(evidence: StoredBundle, content: bytes, now_ns: int, limit_s: float = 
     except NecroscopeError as error:
         return without_rows(evidence, broken=clean(error.facts, 300))
     except OSError as error:
-        told = clean(f"its analysis failed: {error}", 300)
+        cause = clean(f"its analysis failed: {error}", 300)
         # Arrow's own errors about a file's content are of this class too, and have no number.
         return (
-            without_rows(evidence, broken=told)
+            without_rows(evidence, broken=cause)
             if error.errno is None
-            else without_rows(evidence, unread=told)
+            else without_rows(evidence, unread=cause)
         )
     except Exception as error:  # noqa: BLE001 - a bundle can be wrong in more ways than can be named
         return without_rows(

@@ -163,11 +163,11 @@ def check_not_ahead(moment_ns: int, what: str, now_ns: int) -> None:
     all until then.
     """
     if moment_ns > now_ns + AHEAD_NS:
-        told = (
+        facts = (
             f"{what} is {format_moment(moment_ns)}, more than {AHEAD_NS // DAY_NS} days ahead of"
             " the collector's clock"
         )
-        raise BadBatch(told, "set the node's clock")
+        raise BadBatch(facts, "set the node's clock")
 
 
 def _check_clock(batch: Batch, now_ns: int) -> None:

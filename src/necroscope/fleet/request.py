@@ -204,19 +204,19 @@ class CollectorClient:
 
     def _content_of(self, status: int, body: bytes) -> dict[str, Any]:
         try:
-            told = json.loads(body)
+            answer = json.loads(body)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            answer = None
+        if not isinstance(answer, dict):
             raise NecroscopeError(
                 f"{self.url} answers with status {status} and no JSON",
                 "is this the collector's URL?",
             )
         if status == 200:
-            return told
+            return answer
         facts, hint = (
-            clean(str(told.get("error", f"status {status}")), LINE_LIMIT),
-            clean(str(told.get("hint", "")), LINE_LIMIT),
+            clean(str(answer.get("error", f"status {status}")), LINE_LIMIT),
+            clean(str(answer.get("hint", "")), LINE_LIMIT),
         )
         if status in (401, 403):
             raise PermissionMissing(facts, hint)

@@ -124,7 +124,7 @@ class SampleImport:
             options.event,
         )
         first_ns = last_ns = None
-        lost_told = 0
+        lost_reported = 0
         for batch in capture.batches(plan):
             last_ns = batch.to_ns if last_ns is None else max(last_ns, batch.to_ns)
             if first_ns is None:
@@ -133,13 +133,13 @@ class SampleImport:
             self._add(given, batch, since_ns)
             since_ns = last_ns
             self._segments.close_before(min(batch.from_ns, next_start_ns) - NS_PER_S)
-            lost_told = self._tell_lost(capture, lost_told)
+            lost_reported = self._tell_lost(capture, lost_reported)
             options.progress(
                 given.path.name,
                 self._done_bytes + min(capture.bytes_read, given.size_bytes),
                 self._all_bytes,
             )
-        self._tell_lost(capture, lost_told)
+        self._tell_lost(capture, lost_reported)
         self._done_bytes += given.size_bytes
         # A fault of the file begins with its path, which stands before all notes of it anyway.
         given.notes += [note.removeprefix(f"{given.path}: ") for note in capture.notes]
@@ -182,8 +182,8 @@ class SampleImport:
                 (last_ns, given.path.name), self._ends_ns.get(given.folder, (0, ""))
             )
 
-    def _tell_lost(self, capture: Capture, told: int) -> int:
-        for lost in capture.lost[told:]:
+    def _tell_lost(self, capture: Capture, reported: int) -> int:
+        for lost in capture.lost[reported:]:
             at_ns = lost.time_ns
             self.lost += lost.samples
             cpu = lost.cpu if 0 <= lost.cpu < 1 << 15 else None

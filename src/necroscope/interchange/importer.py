@@ -73,7 +73,7 @@ class ImportReport:
     unnamed: list[str]
     notes: list[str]
 
-    def told(self) -> list[str]:
+    def all_notes(self) -> list[str]:
         """All that a reader should know; a note that many files have is reported once."""
         files_of: dict[str, list[str]] = {}
         for file in self.files:
@@ -84,8 +84,8 @@ class ImportReport:
             for note, names in files_of.items()
             if len(names) > 1
         }
-        told = [f"{names[0]}{others.get(note, '')}: {note}" for note, names in files_of.items()]
-        return [*told, *self.notes, *self.unnamed]
+        by_file = [f"{names[0]}{others.get(note, '')}: {note}" for note, names in files_of.items()]
+        return [*by_file, *self.notes, *self.unnamed]
 
 
 def import_files(
@@ -292,12 +292,12 @@ class _Import:
     def _node(self) -> tuple[str, list[str]]:
         hosts = [*map(host_of, self._inputs), *(use.host for _, use in self._tables)]
         found = list(dict.fromkeys(clean(host) for host in hosts if host))
-        told = (
+        note = (
             [f"the files are of different machines: {', '.join(found[:10])}"]
             if len(found) > 1
             else []
         )
-        return (found[0] if found else "unknown"), told
+        return (found[0] if found else "unknown"), note
 
     def _add_tables(self, segments: SegmentSet) -> None:
         for given, use in self._tables:

@@ -53,9 +53,9 @@ def parse_stat(text: str) -> tuple[int, float, int]:
 def read_cost(lock_file: Path, root: Path = Path("/")) -> ProcessCost | None:
     """None where nobody records, or nobody that can be seen from here."""
     try:
-        told = int(lock_file.read_text("ascii"))
+        locked_pid = int(lock_file.read_text("ascii"))
         pid = holder_of((root / "proc/locks").read_text("ascii"), lock_file.stat().st_ino)
-        if pid != told:
+        if pid != locked_pid:
             return None
         costs = [_read_stat(root, pid)]
         for child in _children(root, pid):

@@ -32,9 +32,9 @@ class VariantComparison:
     @property
     def evidence(self) -> float:
         """How much more likely the pairs are if the variants differ: 1 is none."""
-        told = self.only_a + self.only_b
-        # The mixture gives each count of the told pairs the same chance.
-        return 2.0**told / ((told + 1) * comb(told, self.only_a))
+        decided = self.only_a + self.only_b
+        # The mixture gives each count of the decided pairs the same chance.
+        return 2.0**decided / ((decided + 1) * comb(decided, self.only_a))
 
     @property
     def better(self) -> str | None:

@@ -43,7 +43,7 @@ class Stakeout:
     directory: Path
     command: Sequence[str]
     plan: Plan
-    told: Callable[[Outcome, int], None]
+    report: Callable[[Outcome, int], None]
     outcome: Outcome = field(default_factory=Outcome)
     _jobs: list[Job] = field(default_factory=list)
     _stopping: bool = False
@@ -107,7 +107,7 @@ class Stakeout:
                 return reason
             while self.plan.may_start(self.outcome, len(self._jobs)):
                 self._start()
-            self.told(self.outcome, len(self._jobs))
+            self.report(self.outcome, len(self._jobs))
             time.sleep(_LOOK_S)
         return Ending(EndedBy.INTERRUPT, "interrupted")
 
@@ -145,7 +145,7 @@ class Stakeout:
         """A failure's event may be written just after the job has died of it."""
         ends_s = time.monotonic() + _TAIL_S
         while time.monotonic() < ends_s and not self._stopping:
-            self.told(self.outcome, 0)
+            self.report(self.outcome, 0)
             time.sleep(_LOOK_S)
 
     def _catch(self) -> None:

@@ -48,7 +48,7 @@ def test_a_line_of_ray_accuses_no_core_of_the_node_it_was_written_on(kind: str) 
     assert {one.core: len(one.events) for one in incidents} == {1: 0, None: 1, 0: 1}
 
 
-def test_bursts_on_one_core_are_one_incident_and_their_beat_is_told() -> None:
+def test_bursts_on_one_core_are_one_incident_and_their_beat_is_reported() -> None:
     node = drawn_node("""
         core 0:  ............................................................
         core 1:  .....kk........kk........kk........kk........kk........kk...

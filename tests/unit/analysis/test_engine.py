@@ -215,7 +215,9 @@ TWO_CORES = (
 )
 
 
-def test_asked_about_a_moment_the_incident_of_that_moment_is_told_and_not_the_one_before() -> None:
+def test_asked_about_a_moment_the_incident_of_that_moment_is_reported_and_not_the_one_before() -> (
+    None
+):
     node = drawn_node(
         TWO_CORES.format("." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 19 + "b" * 6 + "." * 15)
     )
@@ -227,7 +229,7 @@ def test_asked_about_a_moment_the_incident_of_that_moment_is_told_and_not_the_on
     assert not any("also at that moment" in note for note in diagnose(node, at_ns=at(20)).notes)
 
 
-def test_what_is_wrong_near_a_moment_is_told_before_what_is_usual_at_it() -> None:
+def test_what_is_wrong_near_a_moment_is_reported_before_what_is_usual_at_it() -> None:
     node = drawn_node(
         TWO_CORES.format(
             "." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 14 + "b" * 22 + "." * 4

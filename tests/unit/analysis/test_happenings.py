@@ -39,13 +39,13 @@ def found(*recorders: list[LogLine]) -> list[Happening]:
     return happenings(Node(node, (at(0), at(30))).columns("events"))
 
 
-def test_a_reset_that_a_second_recorder_reads_again_is_told_once() -> None:
+def test_a_reset_that_a_second_recorder_reads_again_is_reported_once() -> None:
     assert [one.kind for one in found(heard(*STORY, second=9), heard(*STORY, second=9.000004))] == [
         "nic_reset"
     ]
 
 
-def test_of_a_story_that_the_first_recorder_left_the_whole_is_told() -> None:
+def test_of_a_story_that_the_first_recorder_left_the_whole_is_reported() -> None:
     for recorders in (
         (heard(STORY[0], second=9), heard(*STORY, second=9.1)),
         (heard(*STORY, second=9), heard(STORY[0], second=9.1)),

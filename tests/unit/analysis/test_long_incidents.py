@@ -20,7 +20,7 @@ def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stretches, "_MARGIN_NS", 10_000_000_000)
 
 
-def test_a_core_held_for_five_minutes_is_told_so() -> None:
+def test_a_core_held_for_five_minutes_is_reported_so() -> None:
     (incident,) = diagnose(held("." * 30 + "x" * 300 + "." * 30)).incidents
     assert "for 300.0 s" in incident.verdict.summary
     assert "for 300.0 s" in incident.verdict.evidence[0].text
@@ -46,7 +46,7 @@ def test_incidents_on_both_sides_of_the_hour_stay_two() -> None:
 
 
 @pytest.mark.usefixtures("short_stretches")
-def test_the_events_of_both_hours_are_told_once() -> None:
+def test_the_events_of_both_hours_are_reported_once() -> None:
     node = (
         held("." * 90 + "x" * 60 + "." * 150)
         .event(99, "soft_lockup", cpu=1)
@@ -61,7 +61,7 @@ def test_a_walk_every_minute_is_one_incident() -> None:
     assert "every 60 s" in incident.verdict.summary
 
 
-def test_more_incidents_than_are_looked_at_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_incidents_than_are_looked_at_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("necroscope.analysis.engine._MOST_STRONG", 2)
     report = diagnose(held("." * 30 + "xxxxx" + "." * 50 + "xxxxx" + "." * 90 + "xxxxx" + "." * 30))
     assert len(report.incidents) == 2

@@ -189,7 +189,7 @@ def test_containers_without_a_name_are_not_taken_for_one() -> None:
     assert produced(drawn) is None
 
 
-def test_where_the_ledger_tells_the_restarts_are_told_with_it() -> None:
+def test_where_the_ledger_tells_the_restarts_are_reported_with_it() -> None:
     drawn = loop(node(), ["/system.slice/agent.service"] * 9)
     for second, restarts in ((0, 400), (30, 409)):
         drawn.add("units", second, unit="agent.service", restarts=restarts)
@@ -218,7 +218,7 @@ def growing(count: int, grown: int) -> str | None:
     return Dead(count, 100, grown, seconds=3600).describe_growth()
 
 
-def test_at_its_rate_is_told_since_when_and_when_it_will_hurt() -> None:
+def test_at_its_rate_is_reported_since_when_and_when_it_will_hurt() -> None:
     assert growing(2_400, 100) == "the work of 1 d; 7,000 (a walk of half a second) in 1 d 22 h"
     assert (
         growing(10_000, 250)

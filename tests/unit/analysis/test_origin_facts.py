@@ -22,7 +22,7 @@ def told(node: DrawnNode, table: str) -> list[str]:
     return [item.text for item in incident.verdict.evidence if item.table == table]
 
 
-def test_the_file_of_a_unit_and_who_enabled_it_are_told() -> None:
+def test_the_file_of_a_unit_and_who_enabled_it_are_reported() -> None:
     node = scanned("/system.slice/scraper.service")
     path = "/usr/lib/systemd/system/scraper.service"
     values = {"unit": "scraper.service", "fragment": path, "preset": "enabled"}
@@ -60,7 +60,7 @@ def test_what_somebody_here_enabled_is_not_put_down_to_the_vendor() -> None:
     assert told(node, "units") == ["scraper.service: enabled"]
 
 
-def test_the_image_of_a_container_is_told_with_and_without_a_name() -> None:
+def test_the_image_of_a_container_is_reported_with_and_without_a_name() -> None:
     for name, called in ((None, ID[:12]), ("collector", "collector")):
         node = scanned(f"/machine.slice/libpod-{ID}.scope")
         node.add(
@@ -79,7 +79,7 @@ def test_the_image_of_a_container_is_told_with_and_without_a_name() -> None:
         ]
 
 
-def test_it_is_told_among_the_first_six_pieces() -> None:
+def test_it_is_reported_among_the_first_six_pieces() -> None:
     node = scanned("/system.slice/scraper.service").add(
         "units", 1, unit="scraper.service", fragment="/etc/scraper.service"
     )

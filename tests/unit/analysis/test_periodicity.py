@@ -28,7 +28,7 @@ def test_three_bursts_prove_nothing() -> None:
     assert period_of_starts(starts(0, 10, 20)) is None
 
 
-def test_a_period_is_told_in_its_own_unit() -> None:
+def test_a_period_is_reported_in_its_own_unit() -> None:
     assert [describe_period(1.5), describe_period(10), describe_period(300)] == [
         "every 1.5 s",
         "every 10 s",

@@ -64,7 +64,7 @@ def test_ena_220_hung_flusher_and_linkwatch_are_not_a_silent_disk() -> None:
         assert "blocked-io" not in [one.cause for one in incident.alternatives]
 
 
-def test_eks_454_a_flusher_that_holds_the_poll_of_a_queue_is_told_with_its_walk() -> None:
+def test_eks_454_a_flusher_that_holds_the_poll_of_a_queue_is_reported_with_its_walk() -> None:
     path = f"{WORKER}, wb_workfn, wb_do_writeback, queue_io, move_expired_inodes"
     node = core_held(f"system  kworker/u8:2[77]  /  {path}", turns="." * 30 + "h" * 24 + "." * 10)
     node.event(
@@ -77,7 +77,7 @@ def test_eks_454_a_flusher_that_holds_the_poll_of_a_queue_is_told_with_its_walk(
     assert incident.verdict.culprit.path[-1] == "move_expired_inodes"
 
 
-def test_aks_18443_workers_that_spin_over_inodes_of_dying_cgroups_are_told_by_that_function() -> (
+def test_aks_18443_workers_that_spin_over_inodes_of_dying_cgroups_are_reported_by_that_function() -> (
     None
 ):
     spin = f"{WORKER}, inode_switch_wbs_work_fn, inode_do_switch_wbs, _raw_spin_lock"
@@ -138,7 +138,7 @@ def test_cloudflare_2015_a_receive_queue_that_is_collapsed_is_named() -> None:
     assert "tcp_collapse" in incident.verdict.summary
 
 
-def test_cloudflare_2025_a_trie_that_is_freed_entry_by_entry_is_told_with_its_worker() -> None:
+def test_cloudflare_2025_a_trie_that_is_freed_entry_by_entry_is_reported_with_its_worker() -> None:
     path = f"{WORKER}, bpf_map_free_deferred, trie_free"
     node = core_held(f"system  kworker/u9:1[66]  /  {path}", turns="." * 20 + "h" * 24 + "." * 20)
     line = "watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [kworker/u9:1:66]"
@@ -193,7 +193,7 @@ def test_kuberay_3827_a_raylet_that_waits_for_its_core_is_told_apart_from_rays_o
     assert ray.verdict.cause == "unknown"
 
 
-def test_suse_a_slow_console_that_holds_softirqs_back_is_told_with_its_path() -> None:
+def test_suse_a_slow_console_that_holds_softirqs_back_is_reported_with_its_path() -> None:
     path = "printk > vprintk_emit, console_unlock, serial8250_console_write, wait_for_xmitr"
     node = core_held(f"system  kworker/1:0[60]  /  {path}")
     for second in range(31, 44):

@@ -19,7 +19,7 @@ def test_a_capture_of_another_tool_is_not_told_to_record_as_root() -> None:
     assert "root" not in note
 
 
-def test_a_recording_without_rights_is_told_which_are_missing() -> None:
+def test_a_recording_without_rights_is_reported_which_are_missing() -> None:
     notes = diagnose(node().forget("samples", "stacks", "frames")).notes
     assert any(
         "samples was not recorded: record as root or with CAP_PERFMON" in note for note in notes

@@ -79,7 +79,7 @@ def test_a_farm_that_runs_many_of_an_image_at_once_is_no_loop() -> None:
     assert find_loops(lives(9, period=2, age=30, name="build-{}")) == []
 
 
-def test_who_makes_them_is_told_with_how_it_is_known() -> None:
+def test_who_makes_them_is_reported_with_how_it_is_known() -> None:
     made = event("container_made", 1, name="ecs-agent", unit="ecs.service", how="conmon (pid 7)")
     found = loop([*lives(4), made])
     assert (found.unit, found.known_by) == ("ecs.service", "conmon (pid 7)")

@@ -119,7 +119,7 @@ def test_a_global_lock_that_was_not_given_back_is_known_by_its_caller() -> None:
         ("", "other"),
     ],
 )
-def test_other_sleeps_are_told_by_their_functions(stack: str, kind: str) -> None:
+def test_other_sleeps_are_reported_by_their_functions(stack: str, kind: str) -> None:
     assert channel_of("blocked", tuple(filter(None, stack.split(";")))).kind == kind
 
 

@@ -78,7 +78,7 @@ def test_a_watchdog_that_only_its_counter_tells_is_an_incident_with_its_queue() 
     assert "the log does not mention it" in event.message
 
 
-def test_a_watchdog_that_the_log_tells_is_told_once() -> None:
+def test_a_watchdog_that_the_log_tells_is_reported_once() -> None:
     node = nic(nic(drawn_node(QUIET), 2, "tx-1/tx_timeout", 0), 22, "tx-1/tx_timeout", 1)
     node.event(20, "nic_tx_timeout", "NETDEV WATCHDOG: eth0", device="eth0", queue=1)
     [incident] = incidents_of(node)

@@ -24,7 +24,7 @@ def late() -> DrawnNode:
     return node
 
 
-def test_all_threads_of_a_program_and_who_was_in_their_way_are_told() -> None:
+def test_all_threads_of_a_program_and_who_was_in_their_way_are_reported() -> None:
     text = victim_to_text(victim_report(late(), "raylet", WHOLE))
     assert "wanted a core and had none once, 0.95 s in all" in text
     assert "spin[9] (fifo) had the core for 0.95 s" in text

@@ -25,7 +25,7 @@ def recording(tmp_path: Path) -> Path:
     return draw(tmp_path / "d", text, until=20)
 
 
-def test_the_incident_is_told_as_text_and_as_json(recording: Path) -> None:
+def test_the_incident_is_reported_as_text_and_as_json(recording: Path) -> None:
     page = CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
     assert page.exit_code == 0
     answer = CliRunner().invoke(command, [str(recording), "--json"], catch_exceptions=False)
@@ -81,7 +81,7 @@ def test_a_recording_of_which_nothing_can_be_read_is_an_error(
         CliRunner().invoke(command, [str(recording)], catch_exceptions=False)
 
 
-def test_a_directory_that_may_not_be_read_is_told_with_the_way_out(
+def test_a_directory_that_may_not_be_read_is_reported_with_the_way_out(
     recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)

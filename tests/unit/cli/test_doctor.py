@@ -33,7 +33,7 @@ def test_what_is_missing_is_named_with_its_cause_and_the_exit_code(node: Node) -
     assert REFUSED in text
 
 
-def test_a_machine_that_gives_everything_is_told_how_to_start(node: Node) -> None:
+def test_a_machine_that_gives_everything_is_reported_how_to_start(node: Node) -> None:
     done = CliRunner().invoke(doctor.command, [])
     assert done.exit_code == 0
     assert " NO " not in done.stdout

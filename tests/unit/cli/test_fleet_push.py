@@ -79,7 +79,7 @@ def test_a_collector_that_denies_is_an_error_that_says_what_waits(recording: Pat
         ),
     ],
 )
-def test_bad_words_are_told(
+def test_bad_words_are_reported(
     recording: Path, arguments: list[str], kind: type[NecroscopeError], facts: str
 ) -> None:
     _, _, error = run(str(recording), *arguments)
@@ -87,7 +87,7 @@ def test_bad_words_are_told(
     assert facts in error.facts
 
 
-def test_what_is_no_recording_is_told_and_left_alone(tmp_path: Path, recording: Path) -> None:
+def test_what_is_no_recording_is_reported_and_left_alone(tmp_path: Path, recording: Path) -> None:
     (tmp_path / "other").mkdir()
     assert recording.is_dir()
     for directory in (tmp_path / "absent", tmp_path / "other"):

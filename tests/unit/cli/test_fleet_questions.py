@@ -79,7 +79,7 @@ def test_a_flame_graph_is_written_by_its_suffix(lake: Path, tmp_path: Path) -> N
         (["--lake", "ftp://x"], ""),
     ],
 )
-def test_bad_words_are_told_and_never_a_traceback(words: list[str], told: str) -> None:
+def test_bad_words_are_reported_and_never_a_traceback(words: list[str], told: str) -> None:
     error = ran(fleet_nodes.command, *words).exception
     assert isinstance(error, NecroscopeError)
     assert told in error.facts

@@ -69,7 +69,7 @@ def test_without_yes_it_says_what_it_would_do_and_does_nothing(place: Path) -> N
     assert on(place) == set()
 
 
-def test_a_treatment_that_helps_stays_and_the_proof_is_told(
+def test_a_treatment_that_helps_stays_and_the_proof_is_reported(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = planned(place)
@@ -109,7 +109,7 @@ def test_a_trial_can_be_taken_back_at_any_time(place: Path) -> None:
     assert on(place) == set()
 
 
-def test_an_undo_that_fails_is_told_and_the_trial_stays_open(place: Path) -> None:
+def test_an_undo_that_fails_is_reported_and_the_trial_stays_open(place: Path) -> None:
     file = planned(place)
     ran("run", file, "--yes", "--for", "0s", "--lake", place / "lake")
     trial = read_trial(file)

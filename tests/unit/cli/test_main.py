@@ -20,7 +20,7 @@ main.main()
 """
 
 
-def test_ctrl_c_is_told_by_the_exit_code_though_nobody_reads_standard_error() -> None:
+def test_ctrl_c_is_reported_by_the_exit_code_though_nobody_reads_standard_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, "info"], stderr=writing, check=False)

@@ -95,7 +95,7 @@ def test_a_scrape_sees_what_came_since_the_last(recording: GrowingRecording) -> 
         assert 'necroscope_events_total{kind="nic_reset"} 1' in get(server, "/metrics?again")[2]
 
 
-def test_what_the_recorder_and_the_exporter_cost_is_told(recording: GrowingRecording) -> None:
+def test_what_the_recorder_and_the_exporter_cost_is_reported(recording: GrowingRecording) -> None:
     with served(recording.grow(12)) as server, RecordingLock(recording.directory):
         get(server)
         text = get(server)[2]

@@ -80,7 +80,7 @@ def test_what_could_not_be_delivered_is_the_exit_code(
     assert not (recording.directory / ".notify.json").exists()
 
 
-def test_kubernetes_is_told_under_the_name_that_it_knows(
+def test_kubernetes_is_reported_under_the_name_that_it_knows(
     recording: GrowingRecording, receiver: ReceivingServer, tmp_path: Path
 ) -> None:
     api = KubernetesApi("ip-10-0-0-1.internal")

@@ -63,7 +63,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["missing/out.svg", "."])
-def test_a_place_that_cannot_be_written_is_told(tmp_path, name):
+def test_a_place_that_cannot_be_written_is_reported(tmp_path, name):
     with (
         pytest.raises(NecroscopeError, match="cannot write") as error,
         output_file(tmp_path / name),

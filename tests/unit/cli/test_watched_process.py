@@ -110,7 +110,7 @@ def test_one_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert child.status == -9
 
 
-def test_a_program_that_is_not_there_is_told_and_tried_seldom() -> None:
+def test_a_program_that_is_not_there_is_reported_and_tried_seldom() -> None:
     now = [0.0]
     process = WatchedProcess("push", ["/no/such/program"], lambda: now[0])
     assert process.tend() == ["push cannot be started: No such file or directory"]

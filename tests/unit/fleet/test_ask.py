@@ -52,7 +52,7 @@ def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
         )
 
 
-def test_a_question_of_too_much_memory_is_told_and_writes_nothing(
+def test_a_question_of_too_much_memory_is_reported_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("necroscope.fleet.ask.question_bytes", lambda: 64 << 20)
@@ -90,7 +90,7 @@ def test_a_file_that_is_merged_away_meanwhile_is_looked_for_again(
     ) == [(1,)]
 
 
-def test_a_lake_that_cannot_be_read_is_told_and_no_traceback(
+def test_a_lake_that_cannot_be_read_is_reported_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = DrawnLake(tmp_path)

@@ -29,7 +29,7 @@ def test_a_row_cannot_say_that_it_is_another_node_s() -> None:
     assert rows_of(received, "eu-1", START_NS, None)["events"]["node"].to_pylist() == ["n1"]
 
 
-def test_a_clock_that_is_a_day_off_is_told_in_the_pulse() -> None:
+def test_a_clock_that_is_a_day_off_is_reported_in_the_pulse() -> None:
     batch = made_batch()
     pulses = rows_of(batch, "c", batch.sent_ns + DAY_NS, None)["pulses"]
     assert pulses["clock_offset_ns"].to_pylist() == [DAY_NS]

@@ -166,7 +166,7 @@ def test_clusters_become_a_label_where_there_are_several() -> None:
     ]
 
 
-def test_a_node_of_which_nothing_is_known_is_told(tmp_path: Path) -> None:
+def test_a_node_of_which_nothing_is_known_is_reported(tmp_path: Path) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.fact("a", "sysctl", "x", "1", day=5)
     drawn.write()

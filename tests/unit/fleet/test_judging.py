@@ -75,7 +75,9 @@ def test_the_path_says_whose_it_is_and_not_the_bundle(evidence: StoredBundle) ->
     ],
     ids=["empty", "garbage", "cut", "half", "no files", "no recording", "outside", "damaged"],
 )
-def test_a_broken_bundle_is_told_and_has_no_rows(evidence: StoredBundle, content: bytes) -> None:
+def test_a_broken_bundle_is_reported_and_has_no_rows(
+    evidence: StoredBundle, content: bytes
+) -> None:
     judged = judge(evidence, content, NOW_NS)
     assert judged.broken
     assert judged.unread is None

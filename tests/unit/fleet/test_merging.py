@@ -162,7 +162,7 @@ def test_files_that_another_merged_meanwhile_are_no_error(
     assert lake.list("tables") == listed[1:]
 
 
-def test_a_damaged_file_is_told_and_left_alone(lake: Lake, clock: Clock) -> None:
+def test_a_damaged_file_is_reported_and_left_alone(lake: Lake, clock: Clock) -> None:
     write_events(lake, clock, "me", range(TOGETHER + 1))
     damaged = lake.list("tables")[3]
     lake.put(damaged, lake.read(damaged)[:-30])

@@ -133,7 +133,7 @@ def test_the_rows_do_not_depend_on_the_order(lake: Lake, tmp_path: Path) -> None
     assert lake.dataset("incidents").to_table()["analysed_ns"].unique().to_pylist() == [NOW_NS]
 
 
-def test_a_broken_bundle_is_told_skipped_and_not_tried_again(lake: Lake) -> None:
+def test_a_broken_bundle_is_reported_skipped_and_not_tried_again(lake: Lake) -> None:
     put_bundle(lake, "a")
     broken = put_bundle(lake, "b", content=b"no bundle")
     told: list[str] = []

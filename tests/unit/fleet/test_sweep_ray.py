@@ -30,7 +30,7 @@ def test_chunks_are_small_enough_for_all_workers_and_large_enough_for_ray() -> N
     assert answer == "[1, 1, 8, 16, 16]"
 
 
-def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
+def test_a_cluster_that_is_not_there_is_reported_at_once() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{closed.getsockname()[1]}"

@@ -75,7 +75,7 @@ def test_an_expression_chooses_these_nodes(text: str, expected: str) -> None:
         ("zone=and", 6),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text: str, place: int) -> None:
+def test_what_cannot_be_read_is_reported_with_its_place(text: str, place: int) -> None:
     with pytest.raises(UsageError, match=f"at character {place}:"):
         parse(text)
 

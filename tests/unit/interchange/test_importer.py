@@ -292,7 +292,7 @@ def test_every_segment_passes_its_own_check(tmp_path):
     assert functions(store, *EVER) == [f"f{second % 50}" for second in range(2000)]
 
 
-def test_fault_within_a_file_is_told_with_its_byte_and_its_name_once(tmp_path):
+def test_fault_within_a_file_is_reported_with_its_byte_and_its_name_once(tmp_path):
     path = tmp_path / "long.folded"
     path.write_bytes(b"main;work 5\n" + b"f;" * (1 << 22) + b"g 1\n")
     report = import_files([path], tmp_path / "out")
@@ -316,14 +316,14 @@ def test_end_that_the_head_gives_is_not_trusted(tmp_path):
     assert import_files([tmp_path / "short.data"], tmp_path / "late", late).rows["samples"] > 3
 
 
-def test_note_that_many_files_have_is_told_once(tmp_path):
+def test_note_that_many_files_have_is_reported_once(tmp_path):
     (tmp_path / "captures").mkdir()
     for minute in ("1030", "1032", "1034"):
         shutil.copy(
             DATA / "file.data", tmp_path / "captures" / f"perf-node-20260415-{minute}-120s.data"
         )
     report = import_files([tmp_path / "captures"], tmp_path / "out", Options(search=SEARCH))
-    told = [note for note in report.told() if "times are not wall clock" in note]
+    told = [note for note in report.all_notes() if "times are not wall clock" in note]
     assert len(told) == 1
     assert told[0].startswith("perf-node-20260415-1030-120s.data and 2 more files: times are")
 
@@ -340,7 +340,7 @@ def test_lines_beyond_the_bound_are_left_out_and_counted(tmp_path, monkeypatch, 
     )
     report = import_files([log], tmp_path / "out")
     assert report.rows["log"] == 3
-    assert report.told() == [
+    assert report.all_notes() == [
         "dmesg.txt: 5 lines after the first 3 were left out: give the part of the log that matters",
     ]
     (gap,) = Store.open(tmp_path / "out").info().gaps
@@ -368,7 +368,7 @@ def test_captures_that_lie_over_each_other_keep_their_stacks(tmp_path):
     )
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_nothing_behind(tmp_path, monkeypatch):
     def refuse(*_words):
         raise OSError(28, "No space left on device")
 

@@ -52,7 +52,7 @@ def test_a_kernel_is_booted_by_the_emulator_of_its_architecture(tmp_path: Path) 
         assert f"console={console}" in command[command.index("-append") + 1].split()
 
 
-def test_results_are_unpacked_and_a_guest_that_gave_none_is_told(tmp_path: Path) -> None:
+def test_results_are_unpacked_and_a_guest_that_gave_none_is_reported(tmp_path: Path) -> None:
     (tmp_path / "console.txt").write_text("Kernel panic")
     (tmp_path / "results.tar").write_bytes(bytes(4096))
     outcome = _unpacked(tmp_path)

@@ -7,7 +7,7 @@ from tests.kernels import programs
 from tests.kernels.failure import CannotTestError
 
 
-def test_a_failure_is_told_with_its_last_words() -> None:
+def test_a_failure_is_reported_with_its_last_words() -> None:
     with pytest.raises(CannotTestError, match="no such suite"):
         programs.run([sys.executable, "-c", "import sys; sys.exit('no such suite')"])
 

@@ -53,7 +53,7 @@ def test_what_was_run_does_not_contradict_what_was_read(feature: Feature) -> Non
             assert (cell == "○") == (is_older and not feature.since.startswith("to ")), kernel
 
 
-def test_every_probe_is_told_in_a_row() -> None:
+def test_every_probe_is_reported_in_a_row() -> None:
     assert {probe for feature in FEATURES for probe in feature.probes} == PROBES.keys() - UNUSED
 
 

@@ -47,7 +47,9 @@ def test_what_was_never_done_is_undone_in_peace(tmp_path: Path) -> None:
     assert not (tmp_path / "no").exists()
 
 
-def test_a_failure_is_told_and_the_others_are_undone_and_the_ledger_stays(tmp_path: Path) -> None:
+def test_a_failure_is_reported_and_the_others_are_undone_and_the_ledger_stays(
+    tmp_path: Path,
+) -> None:
     tree = tmp_path / "scratch"
     tree.mkdir()
     with ActLedger.make(tmp_path / "state") as ledger:

@@ -53,13 +53,13 @@ def test_a_step_back_that_is_undone_leaves_the_time_line_on_the_clock() -> None:
     assert line.from_monotonic(2) == UTC_NS + 2
 
 
-def test_a_step_is_told_once() -> None:
+def test_a_step_is_reported_once() -> None:
     line = TimeLine.starting_at(clocks(0))
     assert line.observe(clocks(1, HOUR_NS)) == HOUR_NS
     assert line.observe(clocks(2, HOUR_NS)) == 0
 
 
-def test_many_small_steps_add_up_to_one_that_is_told() -> None:
+def test_many_small_steps_add_up_to_one_that_is_reported() -> None:
     line = TimeLine.starting_at(clocks(0))
     steps = [line.observe(clocks(n, n * STEP_NS // 4)) for n in range(1, 5)]
     assert steps == [0, 0, 0, STEP_NS]

@@ -149,7 +149,9 @@ def test_closing_ends_though_the_directory_is_gone(disk: Disk, directory: Path) 
     disk.close()
 
 
-def test_a_pin_that_cannot_be_written_is_told(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pin_that_cannot_be_written_is_reported(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(disk_module, "write_pins", refuse(errno.EROFS))
     disk.pin(Pin(START_NS, START_NS + NS_PER_S, "core_held: core 1"))
     assert told(disk, "Read-only file system")

@@ -187,7 +187,7 @@ def test_a_dump_that_is_none_has_no_stack(dump: bytes) -> None:
     assert parse_py_spy(dump, 7) is None
 
 
-def test_a_task_is_told_by_its_samples_and_by_proc(capture_of: Callable[..., Captured]) -> None:
+def test_a_task_is_reported_by_its_samples_and_by_proc(capture_of: Callable[..., Captured]) -> None:
     told = TaskDescription(
         "dockerd",
         state="R",

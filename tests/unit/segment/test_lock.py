@@ -10,7 +10,7 @@ from necroscope.errors import RecordingBusy, RecordingError
 from necroscope.segment.lock import RecordingLock, lock_directory
 
 
-def test_second_recorder_is_told_who_holds_it(recording):
+def test_second_recorder_is_reported_who_holds_it(recording):
     with (
         RecordingLock(recording),
         pytest.raises(RecordingBusy, match=f"pid {os.getpid()}") as caught,

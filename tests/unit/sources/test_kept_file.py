@@ -88,7 +88,7 @@ def test_a_descriptor_that_breaks_is_opened_anew(tmp_path: Path) -> None:
     file.close()
 
 
-def test_an_absent_file_is_told_with_its_path_and_a_way_out(tmp_path: Path) -> None:
+def test_an_absent_file_is_reported_with_its_path_and_a_way_out(tmp_path: Path) -> None:
     with pytest.raises(SourceUnavailable) as caught:
         KeptFile(tmp_path / "absent").read()
     assert str(tmp_path / "absent") in caught.value.facts

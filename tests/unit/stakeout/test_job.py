@@ -25,7 +25,7 @@ def test_output_and_exit_code_are_kept(tmp_path: Path) -> None:
     assert sorted((tmp_path / "1.log").read_text().split()) == ["err", "out"]
 
 
-def test_a_signal_that_ended_it_is_told(tmp_path: Path) -> None:
+def test_a_signal_that_ended_it_is_reported(tmp_path: Path) -> None:
     assert ended(Job(1, ["sh", "-c", "kill -9 $$"], tmp_path / "1.log", 1)).exit_code == -9
 
 

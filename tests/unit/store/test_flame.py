@@ -245,7 +245,7 @@ def test_a_range_past_the_end_is_answered_for_the_part_there_is(tmp_path, live):
 # What an answer leaves out.
 
 
-def test_gaps_in_the_window_are_told(tmp_path):
+def test_gaps_in_the_window_are_reported(tmp_path):
     gaps = [
         Gap("samples", at(0.1), at(0.2), "ring overran", 1, 3),
         Gap("cores", at(0), at(1), "not of samples"),

@@ -106,7 +106,7 @@ def test_whole_hours_are_read_once_and_edges_exactly(tmp_path: Path, monkeypatch
     assert sum(span.length_ns for span in read) < 2 * HOUR_S * 10**9
 
 
-def test_what_the_time_limit_cut_off_is_told_and_the_newest_is_there(tmp_path: Path) -> None:
+def test_what_the_time_limit_cut_off_is_reported_and_the_newest_is_there(tmp_path: Path) -> None:
     segments = [[waited(hour * HOUR_S + 1800, 30 + hour)] for hour in range(5)]
     history = recorded(tmp_path / "r", *segments)
     times = iter([0.0, 0.5, *[99.0] * 100])

@@ -81,7 +81,7 @@ def test_recorded_is_the_window_without_holes_and_gaps(tmp_path):
     assert reading.answered() == (at(0.5), at(9.95))
 
 
-def test_many_gaps_are_told_in_few_words(tmp_path):
+def test_many_gaps_are_reported_in_few_words(tmp_path):
     gaps = [Gap("samples", at(0.1), at(0.2), f"cause {n}") for n in range(9)]
     reading, _ = asked(
         Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=1)), lambda reader: None

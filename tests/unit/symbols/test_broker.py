@@ -112,7 +112,7 @@ def test_of_other_processes_it_reads_three_files(broker: Broker) -> None:
             broker.read(pid, name)
 
 
-def test_its_end_is_told_and_nothing_waits_for_it(broker: Broker) -> None:
+def test_its_end_is_reported_and_nothing_waits_for_it(broker: Broker) -> None:
     broker.read(os.getpid(), "syscall")
     assert not broker.has_ended
     os.kill(broker.pid, signal.SIGKILL)

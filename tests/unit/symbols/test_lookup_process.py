@@ -48,7 +48,7 @@ def test_item_that_makes_a_handler_fail_is_unknown_and_the_next_is_answered(
     assert [answer[1] for answer in answers[1:]] == [None, None, None, [None]]
 
 
-def test_task_is_told_with_the_nodes_path_also_from_within_a_cgroup_namespace(
+def test_task_is_reported_with_the_nodes_path_also_from_within_a_cgroup_namespace(
     tmp_path: Path,
 ) -> None:
     put_into_a_cgroup_namespace(tmp_path)

@@ -104,7 +104,7 @@ def test_headings_have_their_date() -> None:
     assert "── 1 of 1 ── 2025-10-09 08:53:3" in report_to_text(report_of())
 
 
-def test_what_still_goes_on_is_told_so() -> None:
+def test_what_still_goes_on_is_reported_so() -> None:
     incident = report_of().incidents[0]
     assert "since 2025-10-09 08:53:3" in incident_to_text(incident, goes_on=True)
     assert "still going on" in incident_to_text(incident, goes_on=True)
@@ -119,7 +119,7 @@ def test_a_moment_with_nothing_wrong_is_no_incident() -> None:
     assert "what to do" not in page
 
 
-def test_damage_is_told_first() -> None:
+def test_damage_is_reported_first() -> None:
     gaps = (
         Gap("cores", at(0), at(50), "slow"),
         Gap("*", at(1), at(3), "segment 2025: manifest.json fails its checksum"),

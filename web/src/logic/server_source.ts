@@ -26,11 +26,11 @@ async function ask(path: string, words: Words, signal?: AbortSignal): Promise<Re
     if (signal?.aborted) throw error;
     throw new ServerError("the server does not answer", "is `necroscope view` still running?");
   });
-  if (!response.ok) throw await told(response);
+  if (!response.ok) throw await readError(response);
   return response;
 }
 
-async function told(response: Response): Promise<ServerError> {
+async function readError(response: Response): Promise<ServerError> {
   const text = await response.text();
   try {
     const { error, hint } = JSON.parse(text) as { error: string; hint: string };

@@ -36,7 +36,7 @@ export function CgroupsLane() {
   const restarts = useMemo(() => (answer.value?.restarts ?? []).map((each) => ({ ...each, moment: app.clock.ofDigits(each.time) })), [answer.value]);
   const moments = useMemo(() => restarts.map((each) => each.moment), [restarts]);
   const tip = (moment: number) => {
-    const lines = data ? told(data, moment) : [];
+    const lines = data ? describe(data, moment) : [];
     const near = restarts.filter((each) => Math.abs(each.moment - moment) < (state.view[1] - state.view[0]) / 150).slice(0, 4);
     const restarted = near.map((each) => `${timeText(app.clock.date(each.moment), 1000)} ${kindText(each.kind)}: ${each.message}`);
     return lines.length || restarted.length ? [...lines, ...restarted] : null;
@@ -66,7 +66,7 @@ function seriesOf({ series }: CgroupsAnswer, ofDigits: (digits: string) => numbe
 
 const NAMES = ["tracked by the kernel", "visible", "dying (zombies)"];
 
-function told(data: Series, moment: number): string[] {
+function describe(data: Series, moment: number): string[] {
   const best = nearest(data, moment);
   const known = NAMES.map((name, number) => [name, data[number + 1]?.[best]] as const).filter(([, value]) => value !== null && value !== undefined);
   return known.length ? [`cgroups: ${known.map(([name, value]) => `${value!.toLocaleString("en")} ${name}`).join(", ")}`] : [];

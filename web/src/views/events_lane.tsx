@@ -59,12 +59,12 @@ function gravest(mark: Mark | undefined) {
 
 function markTip(mark: Mark | undefined, time: (digits: string) => string): string[] | null {
   if (!mark) return null;
-  const told = mark.events.slice(0, MOST_TOLD).map((event) => {
+  const listed = mark.events.slice(0, MOST_TOLD).map((event) => {
     const core = event.cpu === null ? "" : ` · core ${event.cpu}`;
     return `${time(event.time)} ${kindText(event.kind)}${core}: ${event.message}`;
   });
-  const more = mark.events.length - told.length;
-  return [`${mark.events.length} event${mark.events.length > 1 ? "s" : ""}`, ...told, ...(more > 0 ? [`and ${more} more`] : [])];
+  const more = mark.events.length - listed.length;
+  return [`${mark.events.length} event${mark.events.length > 1 ? "s" : ""}`, ...listed, ...(more > 0 ? [`and ${more} more`] : [])];
 }
 
 function EventsCanvas({ marks: drawn, width }: { marks: Mark[]; width: number }) {

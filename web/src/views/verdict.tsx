@@ -273,8 +273,8 @@ export function goToIncident(app: App, incident: Incident): void {
 
 function Failed({ failed, isOpen = false }: { failed: ReportAnswer["failed"]; isOpen?: boolean }) {
   const { clock } = useApp();
-  const told = failed.map(({ from_ns, to_ns, error }) => `${rangeText(clock, [clock.ofDigits(from_ns), clock.ofDigits(to_ns)])}: ${error}`);
-  return <Listed title="What could not be looked at" items={told} isOpen={isOpen} />;
+  const failures = failed.map(({ from_ns, to_ns, error }) => `${rangeText(clock, [clock.ofDigits(from_ns), clock.ofDigits(to_ns)])}: ${error}`);
+  return <Listed title="What could not be looked at" items={failures} isOpen={isOpen} />;
 }
 
 const Notes = ({ notes }: { notes: string[] }) => <Listed title="What could not be seen" items={notes} />;

@@ -87,10 +87,10 @@ def assess(case: Case) -> Assessment | None:
         culprit, named_by = _longest(case, stood)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
     is_still = _is_still(case, done)
-    is_told = bool(events) or bool(_standing(case, "io_hung"))
-    moves, ran = ([], []) if is_told else (_moves(case), _ran(case))
+    is_reported = bool(events) or bool(_standing(case, "io_hung"))
+    moves, ran = ([], []) if is_reported else (_moves(case), _ran(case))
     has_stood = bool(stood) and (waits_for_server or is_still) and not (moves or ran)
-    is_certain = is_told or has_stood
+    is_certain = is_reported or has_stood
     waits_for_disk = not (is_certain or waits_for_server)
     is_slow = done is not None and not is_still and waits_for_disk
     is_flat = _is_flat(case, level, spread) and not moves

@@ -29,7 +29,7 @@ def assess(case: Case) -> Assessment | None:
     if not events:
         return None
     reason = next(
-        (told for event in events if isinstance(told := event.fields.get("reason"), str)), None
+        (reason for event in events if isinstance(reason := event.fields.get("reason"), str)), None
     )
     end_ns = max(event.time_ns for event in events)
     before = _seconds_before(case, end_ns)

@@ -60,18 +60,20 @@ def assess(case: Case) -> Assessment | None:
     number = first.fields.get("xid")
     known = _XIDS.get(number) if isinstance(number, int) else None
     lost = Xid("the card has fallen off the bus", "the card")
-    told = known or (lost if first.kind == "gpu_lost" else None)
-    meaning = f"Xid {number}: {told.meaning}" if known and told else told.meaning if told else None
+    fault = known or (lost if first.kind == "gpu_lost" else None)
+    meaning = (
+        f"Xid {number}: {fault.meaning}" if known and fault else fault.meaning if fault else None
+    )
     device = first.happening.device or "a GPU"
     what = meaning or f"the driver reports Xid {number}, whose meaning is not known here"
     return Assessment(
-        explains=1.0 if told else 0.7,
+        explains=1.0 if fault else 0.7,
         is_confirmed=True,
         evidence=[*(of_event(case, event) for event in events[:_MOST]), *_state(case)],
         summary=f"GPU {device}: {what}",
-        culprit=_culprit(first, is_program=bool(told and told.blames == "the program")),
+        culprit=_culprit(first, is_program=bool(fault and fault.blames == "the program")),
         origin=Origin("device", device),
-        fix=_fix(told),
+        fix=_fix(fault),
     )
 
 
@@ -81,7 +83,7 @@ def _culprit(event: JoinedEvent, *, is_program: bool) -> Culprit:
     return Culprit(what.comm, what.pid) if is_program else Culprit()
 
 
-def _fix(told: Xid | None) -> tuple[str, ...]:
+def _fix(fault: Xid | None) -> tuple[str, ...]:
     return {
         "the program": (
             "the program is at fault: run it under compute-sanitizer, or ask its owners",
@@ -92,7 +94,7 @@ def _fix(told: Xid | None) -> tuple[str, ...]:
         "the card": (
             "drain the node, reset the card (nvidia-smi -r), and replace it if it returns",
         ),
-    }.get(told.blames if told else "", ())
+    }.get(fault.blames if fault else "", ())
 
 
 def _state(case: Case) -> list[Evidence]:

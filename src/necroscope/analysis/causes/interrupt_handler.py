@@ -78,7 +78,7 @@ def assess(case: Case) -> Assessment | None:
         return None
     held = _held(case, section)
     population = _population(case, section)
-    origin, told = _origin(case, held, population)
+    origin, origin_evidence = _origin(case, held, population)
     made_of = f" over {_count(case, population):,} {population.words}" if population else ""
     fed_by = f", fed by {origin.name}" if origin else ""
     return Assessment(
@@ -87,7 +87,7 @@ def assess(case: Case) -> Assessment | None:
         evidence=[
             in_samples(case, section.functions, f"{section.function}, in interrupts"),
             *_rates(case, held),
-            *told,
+            *origin_evidence,
             *what_held_the_core(case),
             *suffering(case),
         ],

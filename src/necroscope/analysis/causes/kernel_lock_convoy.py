@@ -39,14 +39,14 @@ def assess(case: Case) -> Assessment | None:
     least_s = limits.global_s if channel.is_global else limits.object_s
     is_long = convoy.longest.seconds >= least_s or convoy.total_s >= limits.crowd_s
     is_convoy = convoy.tasks > 1 or convoy.longest.seconds >= limits.alone_s
-    is_told = convoy.holder is not None or convoy.tasks > 1
+    is_evident = convoy.holder is not None or convoy.tasks > 1
     culprit = convoy.culprit(case.node)
     against = []
     if convoy.is_behind_disk:
         against.append(case.evidence(f"its holder slept {convoy.chain[-1].channel.words}", "waits"))
     return Assessment(
         explains=0.9,
-        is_confirmed=is_long and is_convoy and is_told,
+        is_confirmed=is_long and is_convoy and is_evident,
         doubt=limits.behind_disk if convoy.is_behind_disk and not channel.is_global else 0.0,
         evidence=[*convoy.evidence(case), *suffering(case)],
         against=against,

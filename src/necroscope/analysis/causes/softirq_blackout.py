@@ -97,13 +97,13 @@ def _was_sampled_all_along(case: Case) -> bool:
 def _waits(case: Case, delays: dict[str, float]) -> list[Evidence]:
     if not delays:
         return []
-    told_waits = ", ".join(
+    wait_texts = ", ".join(
         f"{name} {wait_s * 1000:.0f} ms"
         for name, wait_s in sorted(delays.items(), key=lambda item: -item[1])
     )
     return [
         case.evidence(
-            f"raised softirqs waited on core {case.core}: {told_waits}", "softirq_delay", case.core
+            f"raised softirqs waited on core {case.core}: {wait_texts}", "softirq_delay", case.core
         )
     ]
 

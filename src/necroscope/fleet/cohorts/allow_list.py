@@ -50,8 +50,8 @@ class AllowList:
         return cls(tuple(found))
 
     def allows(self, kind: str, name: str, values: Iterable[str | None]) -> bool:
-        told = list(values)
-        return any(each.allows(kind, name, told) for each in self.lines)
+        listed = list(values)
+        return any(each.allows(kind, name, listed) for each in self.lines)
 
 
 def _line(words: str, place: str) -> AllowedDifference:

@@ -226,7 +226,7 @@ def _candidate(
         for each in rows
     }
     return PredictiveDifference(
-        tuple(sorted(_told_once(names), key=_told_order)),
+        tuple(sorted(_without_opposites(names), key=_display_order)),
         ~has if asked.is_negated[row] else has,
         table,
         chance,
@@ -240,7 +240,7 @@ def _predicate(matrix: FactMatrix, pair: int, is_negated: bool, is_ordered: bool
     return Predicate(kind, name, matrix.values[pair], is_negated, is_ordered)
 
 
-def _told_once(names: set[Predicate]) -> list[Predicate]:
+def _without_opposites(names: set[Predicate]) -> list[Predicate]:
     """A fact of two values says the same in two ways: what the nodes have is reported, not what the
     others have.
     """
@@ -248,7 +248,7 @@ def _told_once(names: set[Predicate]) -> list[Predicate]:
     return [each for each in names if not each.is_negated or (each.kind, each.name) not in plain]
 
 
-def _told_order(predicate: Predicate) -> tuple[int, bool, bool, str, str]:
+def _display_order(predicate: Predicate) -> tuple[int, bool, bool, str, str]:
     place = _TOLD_FIRST.index(predicate.kind) if predicate.kind in _TOLD_FIRST else len(_TOLD_FIRST)
     is_well = predicate.value not in _TROUBLE or predicate.is_negated
     return (

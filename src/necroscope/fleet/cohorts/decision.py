@@ -163,12 +163,12 @@ def decide(matrix: FactMatrix, affected: Flags, origins: Origins | None = None) 
     # Those that just miss being striking compete too: else one of two alike could win by a hair.
     leaders = _leaders(first, ranking.leaders, matrix.nodes, affected)
     doubt = _doubt(first, leaders)
-    told = (
+    shown = (
         leaders[:_NEAREST]
         if doubt is Doubt.CHANCE
-        else [each for each in leaders if _is_told(each)]
+        else [each for each in leaders if _is_shown(each)]
     )
-    decision = Decision(doubt, tuple(told), nodes, failed, ranking.asked, ranking.left_out)
+    decision = Decision(doubt, tuple(shown), nodes, failed, ranking.asked, ranking.left_out)
     return _with_verdicts(decision, matrix.nodes, affected, origins)
 
 
@@ -215,7 +215,7 @@ def _doubt(first: PredictiveDifference, leaders: Sequence[Leader]) -> Doubt | No
     return Doubt.RIVALS if any(each.relation is Relation.INSEPARABLE for each in leaders) else None
 
 
-def _is_told(leader: Leader) -> bool:
+def _is_shown(leader: Leader) -> bool:
     return (
         leader.candidate.false_share <= FALSE_DISCOVERY or leader.relation is Relation.INSEPARABLE
     )

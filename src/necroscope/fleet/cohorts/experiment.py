@@ -26,13 +26,13 @@ def experiments(decision: Decision, span: str) -> list[str]:
     rivals = [each.candidate for each in decision.leaders if each.relation is Relation.INSEPARABLE]
     facts = [fact for each in (first.candidate, *rivals) for fact in each.facts]
     needed = nodes_needed(first.candidate.table)
-    told = [_take_away(fact, first.candidate, needed, span) for fact in facts[:_MOST_TOLD]]
+    steps = [_take_away(fact, first.candidate, needed, span) for fact in facts[:_MOST_TOLD]]
     if len(facts) > _MOST_TOLD:
-        told.append(
+        steps.append(
             f"the other {len(facts) - _MOST_TOLD} likewise, or half of what is left at a time on"
             " the same nodes"
         )
-    return [*told, *_give(first.candidate, needed, span)]
+    return [*steps, *_give(first.candidate, needed, span)]
 
 
 def nodes_needed(table: FourfoldTable) -> int | None:

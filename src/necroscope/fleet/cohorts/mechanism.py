@@ -44,36 +44,36 @@ _LINK_KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Of the nodes' verdicts: `told` are the nodes that have any, `named` those that name a
+    """Of the nodes' verdicts: `judged` are the nodes that have any, `named` those that name a
     link.
     """
 
-    told: Flags
+    judged: Flags
     named: Mapping[Link, Flags]
 
     @classmethod
     def of(cls, nodes: int, chains: Mapping[int, Iterable[Link]]) -> "Origins":
         """By the node's place: all that its verdicts name."""
-        told = np.zeros(nodes, np.bool_)
+        judged = np.zeros(nodes, np.bool_)
         named: dict[Link, Flags] = {}
         for node, chain in chains.items():
-            told[node] = True
+            judged[node] = True
             for link in chain:
                 named.setdefault(link, np.zeros(nodes, np.bool_))[node] = True
-        return cls(told, named)
+        return cls(judged, named)
 
     def chosen(self, kept: Flags) -> "Origins":
         """Of some of the nodes."""
-        return Origins(self.told[kept], {link: flags[kept] for link, flags in self.named.items()})
+        return Origins(self.judged[kept], {link: flags[kept] for link, flags in self.named.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """The verdicts of `named` of the `told` affected nodes that have one name `link`."""
+    """The verdicts of `named` of the `judged` affected nodes that have one name `link`."""
 
     link: Link
     named: int
-    told: int
+    judged: int
     affected: int
     chain: tuple[Link, ...]
 
@@ -82,7 +82,7 @@ class Mechanism:
         others = [" ".join(link) for link in self.chain]
         along = f" (along with {', '.join(others)})" if others else ""
         return (
-            f"the verdicts of {self.named} of {self.told} affected nodes that have one name"
+            f"the verdicts of {self.named} of {self.judged} affected nodes that have one name"
             f" {' '.join(self.link)} as the origin or on its chain{along}"
         )
 
@@ -91,7 +91,7 @@ class Mechanism:
             "kind": self.link[0],
             "name": self.link[1],
             "named": self.named,
-            "told": self.told,
+            "judged": self.judged,
             "affected": self.affected,
             "chain": [{"kind": kind, "name": name} for kind, name in self.chain],
             "text": self.words,
@@ -149,9 +149,9 @@ def _weigh(link: Link, hit: Flags, has: Flags, origins: Origins) -> Mechanism | 
     flags = origins.named.get(link)
     if flags is None:
         return None
-    named, told = int((flags & hit).sum()), int((origins.told & hit).sum())
-    is_heard = told >= _LEAST_TOLD * int(hit.sum())
-    is_agreed = named >= max(_LEAST_NAMED, _LEAST_AGREEING * told)
+    named, judged = int((flags & hit).sum()), int((origins.judged & hit).sum())
+    is_heard = judged >= _LEAST_TOLD * int(hit.sum())
+    is_agreed = named >= max(_LEAST_NAMED, _LEAST_AGREEING * judged)
     is_possible = int((flags & ~has).sum()) <= _MOST_IMPOSSIBLE * named
     if not (is_heard and is_agreed and is_possible):
         return None
@@ -160,16 +160,16 @@ def _weigh(link: Link, hit: Flags, has: Flags, origins: Origins) -> Mechanism | 
         for other, others in origins.named.items()
         if other != link and int((others & flags & hit).sum()) >= _LEAST_AGREEING * named
     ]
-    return Mechanism(link, named, told, int(hit.sum()), tuple(sorted(chain)))
+    return Mechanism(link, named, judged, int(hit.sum()), tuple(sorted(chain)))
 
 
 def most_named(affected: Flags, origins: Origins) -> tuple[Link, int, int] | None:
     """What most verdicts of the affected nodes name, whether or not a fact is about it: with how
     many of how many.
     """
-    told = int((origins.told & affected).sum())
+    judged = int((origins.judged & affected).sum())
     counts = {link: int((flags & affected).sum()) for link, flags in origins.named.items()}
     link = max(counts, key=lambda each: (counts[each], each), default=None)
-    if link is None or counts[link] < max(_LEAST_NAMED, _LEAST_AGREEING * told):
+    if link is None or counts[link] < max(_LEAST_NAMED, _LEAST_AGREEING * judged):
         return None
-    return link, counts[link], told
+    return link, counts[link], judged

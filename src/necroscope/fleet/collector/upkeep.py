@@ -65,7 +65,7 @@ class Upkeep:
         self._closing = asyncio.Event()
         self._rounds = 0
         self._troubles: dict[str, str] = {}
-        self._told_batches = 0
+        self._reported_batches = 0
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -164,9 +164,9 @@ class Upkeep:
     def _tell_progress(self) -> None:
         metrics = self._collector.metrics
         batches = metrics.count("batches")
-        if batches > self._told_batches:
-            new, size = batches - self._told_batches, format_bytes(metrics.count("batch_bytes"))
+        if batches > self._reported_batches:
+            new, size = batches - self._reported_batches, format_bytes(metrics.count("batch_bytes"))
             self._collector.say(
                 f"{new:,} batches in the last minute; since the start {batches:,} in {size}"
             )
-        self._told_batches = batches
+        self._reported_batches = batches

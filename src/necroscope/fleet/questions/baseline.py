@@ -167,10 +167,10 @@ def _units(matrix: FactMatrix, runs: dict[str, tuple[int, int]]) -> list[UnitRec
             found.append(
                 UnitRecord(name, total, dict(outcomes.most_common()), by_vendor, success, ended)
             )
-    return sorted(found, key=_told_order)
+    return sorted(found, key=_display_order)
 
 
-def _told_order(unit: UnitRecord) -> tuple[bool, float, int, str]:
+def _display_order(unit: UnitRecord) -> tuple[bool, float, int, str]:
     in_trouble = sum(unit.outcomes.get(outcome, 0) for outcome in _TROUBLE)
     rate = unit.success / unit.runs if unit.runs else 1.0
     return not unit.never_succeeds, rate, -in_trouble, unit.name

@@ -104,15 +104,15 @@ def change_summary(state: str, about: str | None, changed: Rates, others: Rates 
     )
     if changed.expected is None:
         return f"{head}; nothing was observed before, so nothing can be expected"
-    told = f"{head}, expected {changed.expected:.0f} from the {_days(changed.days_before)} before"
+    text = f"{head}, expected {changed.expected:.0f} from the {_days(changed.days_before)} before"
     interval = changed.interval
     if interval is not None:
         high = "without bound" if interval.high == float("inf") else f"{interval.high:.0%}"
-        told += f": the rate is {interval.low:.0%} to {high} of what it was (95 %)"
+        text += f": the rate is {interval.low:.0%} to {high} of what it was (95 %)"
     if others is not None and others.expected is not None:
-        beside = f"{others.times_after}, expected {others.expected:.0f}"
-        told += f"; on {others.nodes} nodes without the change over the same time: {beside}"
-    return told
+        untreated = f"{others.times_after}, expected {others.expected:.0f}"
+        text += f"; on {others.nodes} nodes without the change over the same time: {untreated}"
+    return text
 
 
 def _days(days: float) -> str:
@@ -196,9 +196,9 @@ def _rates(
 ) -> Rates:
     before, after, days_before, days_after = [], [], [], []
     for node, each in changes.items():
-        told = moments.get(node, ())
-        before.append(sum(moment < each.at_ns for moment in told))
-        after.append(sum(each.at_ns <= moment < each.until_ns for moment in told))
+        own = moments.get(node, ())
+        before.append(sum(moment < each.at_ns for moment in own))
+        after.append(sum(each.at_ns <= moment < each.until_ns for moment in own))
         days_before.append(presence.observed_ns(node, Span(span.from_ns, each.at_ns)) / DAY_NS)
         days_after.append(presence.observed_ns(node, Span(each.at_ns, each.until_ns)) / DAY_NS)
     return Rates(

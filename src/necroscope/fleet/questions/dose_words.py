@@ -58,19 +58,19 @@ def dose_summary(doses: Sequence[Dose], about: str) -> str | None:
         return None
     first = doses[0]
     verb = "begins" if first.is_above else "happens"
-    told = f"{about} {verb} {threshold_words(first)}"
+    text = f"{about} {verb} {threshold_words(first)}"
     explained = [dose for dose in doses[1:] if dose.relation is DoseRelation.EXPLAINED]
     if explained:
         also = ", ".join(map(threshold_words, explained))
         names = " and ".join(_subject(dose.name) for dose in explained)
-        told += f", or {also}: {_subject(first.name)} explains {names}"
+        text += f", or {also}: {_subject(first.name)} explains {names}"
     same = [dose for dose in doses[1:] if dose.relation is DoseRelation.INSEPARABLE]
     if same:
-        told += f"; these nodes cannot tell that from {', '.join(map(threshold_words, same))}"
+        text += f"; these nodes cannot tell that from {', '.join(map(threshold_words, same))}"
     own = [dose for dose in doses[1:] if dose.relation is DoseRelation.OF_ITS_OWN]
     if own:
-        told += f"; {', '.join(map(threshold_words, own))} matters of its own"
-    return told
+        text += f"; {', '.join(map(threshold_words, own))} matters of its own"
+    return text
 
 
 def rate_words(dose: Dose) -> str:

@@ -69,17 +69,17 @@ def read_changes(questions: LakeQuestions, state: FactState, span: Span) -> Chan
             f"no node has pushed a fact {state.kind}:{state.name}",
             "see names of facts with: necroscope fleet diff A B --all",
         )
-    told: dict[NodeKey, list[tuple[int, str | None]]] = defaultdict(list)
+    histories: dict[NodeKey, list[tuple[int, str | None]]] = defaultdict(list)
     for cluster, node, time_ns, value in rows:
-        told[cluster, node].append((time_ns, value))
+        histories[cluster, node].append((time_ns, value))
     changed = {
         node: found
-        for node, history in told.items()
+        for node, history in histories.items()
         if (found := _change(history, _test(state, history), span)) is not None
     }
     never = frozenset(
         node
-        for node, history in told.items()
+        for node, history in histories.items()
         if not any(map(_test(state, history), (value for _, value in history)))
     )
     if not changed:

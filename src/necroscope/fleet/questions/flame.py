@@ -119,9 +119,9 @@ def _left_out(stacks: Sequence[FleetStack], both: frozenset[NodeKey]) -> list[st
     total = sum(stack.samples + stack.baseline for stack in stacks)
     rest = sum(stack.samples + stack.baseline for stack in stacks if stack.path == LEFT_OUT)
     rest += sum(stack.samples + stack.baseline for stack in stacks[_MOST_STACKS:])
-    told = (
+    notes = (
         [f"{rest / total:.1%} of the samples: nodes push their 200 heaviest stacks a minute"]
         if rest
         else []
     )
-    return told + ([f"{len(both)} nodes are in both groups"] if both else [])
+    return notes + ([f"{len(both)} nodes are in both groups"] if both else [])

@@ -93,13 +93,13 @@ class NextAnswer:
     waiting: tuple[WaitingNode, ...]
 
     def as_json(self) -> dict[str, Any]:
-        told = self.why.as_json()
+        answer = self.why.as_json()
         return {
             "schema": SCHEMA,
-            "about": told["about"],
-            "from": told["from"],
-            "to": told["to"],
-            "outcome": told["outcome"],
+            "about": answer["about"],
+            "from": answer["from"],
+            "to": answer["to"],
+            "outcome": answer["outcome"],
             "summary": self._summary(),
             "carrier": self.carrier,
             "unit": self.unit,
@@ -113,8 +113,8 @@ class NextAnswer:
     def _summary(self) -> str:
         if self.carrier is None:
             return f"who is next cannot be said: {self.why.as_json()['summary']}"
-        told = [f"{self._carriers()}", *self._waiting()]
-        return ". ".join(told)
+        text = [f"{self._carriers()}", *self._waiting()]
+        return ". ".join(text)
 
     def _carriers(self) -> str:
         open_still = [each for each in self.carriers if not each.is_hit]
@@ -125,28 +125,28 @@ class NextAnswer:
             return f"{head}; {len(open_still)} may be next: no number tells when"
         over = sum(each.days == 0 for each in open_still)
         soon = [each for each in open_still if each.days]
-        told = f"{head}; {over} more are {threshold_words(self.dose)} and can be hit at any time"
+        text = f"{head}; {over} more are {threshold_words(self.dose)} and can be hit at any time"
         if soon and soon[0].size is not None:
             first = soon[0]
-            told += (
+            text += (
                 f"; {len(soon)} will get there, {first.node} first: it has"
                 f" {amount_words(self.dose.name, soon[0].size)} and reaches the threshold in"
                 f" {_days(first.days)}"
             )
-        return told
+        return text
 
     def _waiting(self) -> list[str]:
         if not self.waiting:
             return []
         blockers = Counter(pair for each in self.waiting for pair in each.held_back_by)
-        told = f"On {_nodes(len(self.waiting))} {self.unit} is enabled and was never started"
+        text = f"On {_nodes(len(self.waiting))} {self.unit} is enabled and was never started"
         if blockers:
             (unit, outcome), count = blockers.most_common(1)[0]
-            told += (
+            text += (
                 f": on {count} of them {unit}, which it needs, is {outcome}. A repair of {unit}"
                 f" starts {self.unit} there: disable it first"
             )
-        return [told]
+        return [text]
 
 
 def _nodes(count: int) -> str:

@@ -131,10 +131,10 @@ def _nothing(questions: LakeQuestions, asked: Subject, span: Span) -> UsageError
     there = list(read_nodes_by_name(questions, asked.what, span).items())
     when = f"from {format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
     if there:
-        told = ", ".join(f"{name} ({len(nodes)} nodes)" for name, nodes in there[:_MOST_TOLD])
+        text = ", ".join(f"{name} ({len(nodes)} nodes)" for name, nodes in there[:_MOST_TOLD])
         more = f", and {len(there) - _MOST_TOLD} more" if len(there) > _MOST_TOLD else ""
         return UsageError(
-            f"no node had the {asked.what} {asked.name!r} {when}", f"there are: {told}{more}"
+            f"no node had the {asked.what} {asked.name!r} {when}", f"there are: {text}{more}"
         )
     table = "events" if asked.what == "event" else "incidents"
     days = questions.lake.days(table)

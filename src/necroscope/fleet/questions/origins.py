@@ -57,7 +57,7 @@ def _about(asked: Subject) -> tuple[str, str]:
 def _links(chain: str | None) -> list[Link]:
     """What a node sends is checked to be JSON, not to be a chain."""
     try:
-        told: Any = json.loads(chain or "[]")
-        return [(str(kind), str(name)) for kind, name in told]
+        links: Any = json.loads(chain or "[]")
+        return [(str(kind), str(name)) for kind, name in links]
     except (ValueError, TypeError):
         return []

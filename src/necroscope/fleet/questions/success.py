@@ -106,7 +106,7 @@ def read_success(
         JobRates(kind, name, Ends(row[0], row[1]), Ends(row[2], row[3]))
         for (kind, name), row in counts.items()
     ]
-    return tuple(sorted(rates, key=_told_order)[:_MOST])
+    return tuple(sorted(rates, key=_display_order)[:_MOST])
 
 
 def _is_after(job: EndedJob, changes: Mapping[NodeKey, Change]) -> bool | None:
@@ -119,7 +119,7 @@ def _is_after(job: EndedJob, changes: Mapping[NodeKey, Change]) -> bool | None:
     return True if all(job.run.from_ns >= each.at_ns for each in own) else None
 
 
-def _told_order(rates: JobRates) -> tuple[bool, float, str, str]:
+def _display_order(rates: JobRates) -> tuple[bool, float, str, str]:
     both = rates.before.runs and rates.after.runs
     change = (
         abs(rates.after.success / rates.after.runs - rates.before.success / rates.before.runs)

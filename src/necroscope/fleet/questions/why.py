@@ -186,13 +186,13 @@ def _facts(
         questions, moments | {key: time_ns + _SETTLED_NS for key, time_ns in first_ns.items()}
     )
     failed = sum(key in happened for key in first_ns)
-    told = (
+    note = (
         f"{failed} affected nodes sent their first facts only after their first event: those facts"
         " are used"
         if failed
         else ""
     )
-    return with_clusters(matrix, keys), [told] if told else []
+    return with_clusters(matrix, keys), [note] if note else []
 
 
 def _read(questions: LakeQuestions, moments: Mapping[NodeKey, int]) -> FactMatrix:
@@ -228,8 +228,8 @@ def _left_out(known: Flags, affected: Flags) -> list[str]:
     if known.all():
         return []
     failed = int(affected[~known].sum())
-    told = f"{int((~known).sum())} of {len(known)} nodes sent no facts and are left out"
-    return [f"{told}, {failed} affected ones among them"]
+    note = f"{int((~known).sum())} of {len(known)} nodes sent no facts and are left out"
+    return [f"{note}, {failed} affected ones among them"]
 
 
 def _chosen(matrix: FactMatrix, kept: Flags) -> FactMatrix:

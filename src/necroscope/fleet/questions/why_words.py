@@ -39,13 +39,13 @@ def summary(decision: Decision, about: str) -> str:
         place = " and ".join(map(str, first.candidate.places))
         same = len(first.candidate.facts)
         facts = f"{first.candidate.name}" + (f" and {same - 1} other facts" if same > 1 else "")
-        told = f"{facts} on the very nodes where {place}, and any of it can be the cause"
-        return f"cannot separate: {told}; {rates(first.candidate.table)}"
+        text = f"{facts} on the very nodes where {place}, and any of it can be the cause"
+        return f"cannot separate: {text}; {rates(first.candidate.table)}"
     rivals = [each for each in decision.leaders if each.relation is Relation.INSEPARABLE]
-    told = "; ".join(each.name for each in rivals[:2]) + (
+    text = "; ".join(each.name for each in rivals[:2]) + (
         f"; and {len(rivals) - 2} more" if len(rivals) > 2 else ""
     )
-    return f"cannot separate: {leads}; but not excluded: {told}"
+    return f"cannot separate: {leads}; but not excluded: {text}"
 
 
 def _by_mechanism(decision: Decision) -> str:
@@ -64,8 +64,8 @@ def verdict_notes(decision: Decision, affected: Flags, origins: Origins) -> list
     named = most_named(affected, origins)
     if named is None or decision.mechanism is not None or decision.first is None:
         return []
-    link, count, told = named
-    head = f"the verdicts of {count} of {told} affected nodes that have one name {' '.join(link)}"
+    link, count, judged = named
+    head = f"the verdicts of {count} of {judged} affected nodes that have one name {' '.join(link)}"
     what = (
         "no difference between the nodes is about it"
         if decision.doubt is not None
@@ -86,7 +86,7 @@ def rates(table: FourfoldTable) -> str:
 
 def standing(leader: Leader, first: Leader) -> str:
     """What a leader is compared with the first."""
-    name, beside = leader.name, first.name
+    name, other = leader.name, first.name
     where, elsewhere = leader.where_it_is, leader.elsewhere
     if leader.relation is Relation.FIRST:
         return _how_sure(leader)
@@ -107,9 +107,9 @@ def standing(leader: Leader, first: Leader) -> str:
         )
         if leader.relation is Relation.UNNAMED:
             apart = f"on {differ} nodes only" if differ else "on no node"
-            return f"{name} differs from {beside} {apart}, but no verdict names it"
+            return f"{name} differs from {other} {apart}, but no verdict names it"
         return (
-            f"{name} cannot be separated from {beside}: they differ on {differ} nodes only; {cells}"
+            f"{name} cannot be separated from {other}: they differ on {differ} nodes only; {cells}"
         )
     return f"{name} says something of its own: {cells}"
 

@@ -127,13 +127,13 @@ def write_trial(path: Path, trial: Trial) -> None:
 def read_trial(path: Path) -> Trial:
     try:
         with path.open("rb") as file:
-            told = json.loads(file.read(_LARGEST_BYTES))
-        if told.pop("schema") != SCHEMA:
+            data = json.loads(file.read(_LARGEST_BYTES))
+        if data.pop("schema") != SCHEMA:
             raise ValueError("another schema")
         nodes = [
-            TrialNode(**{**node, "state": NodeState(node["state"])}) for node in told.pop("nodes")
+            TrialNode(**{**node, "state": NodeState(node["state"])}) for node in data.pop("nodes")
         ]
-        return Trial(**told, nodes=nodes)
+        return Trial(**data, nodes=nodes)
     except FileNotFoundError:
         raise UsageError(
             f"there is no trial {path}", "plan one with: necroscope fleet trial plan"

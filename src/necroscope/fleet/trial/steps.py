@@ -74,11 +74,11 @@ class TrialSteps:
             node.applied_ns = self._clock_ns()
             self._write(node, NodeState.APPLIED, "")
             return
-        told = _told(end)
+        reason = _describe_end(end)
         self._say(
-            f"{node.node}: the treatment {told}; it is taken back, and this node takes no part"
+            f"{node.node}: the treatment {reason}; it is taken back, and this node takes no part"
         )
-        self._revert(node, NodeState.FAILED, told)
+        self._revert(node, NodeState.FAILED, reason)
 
     def _revert(self, node: TrialNode, then: NodeState, detail: str = "") -> None:
         self._write(node, NodeState.REVERTING, detail)
@@ -86,8 +86,8 @@ class TrialSteps:
         if end is not None and end.status == 0:
             self._write(node, then, detail)
             return
-        self._write(node, NodeState.STUCK, f"{detail}; undo {_told(end)}".lstrip("; "))
-        self._say(f"{node.node}: the undo {_told(end)}; try again with: fleet trial revert")
+        self._write(node, NodeState.STUCK, f"{detail}; undo {_describe_end(end)}".lstrip("; "))
+        self._say(f"{node.node}: the undo {_describe_end(end)}; try again with: fleet trial revert")
 
     def _do(self, template: str, node: TrialNode) -> CommandEnd | None:
         words = command_words(template, node)
@@ -102,7 +102,7 @@ class TrialSteps:
         write_trial(self._path, self._trial)
 
 
-def _told(end: CommandEnd | None) -> str:
+def _describe_end(end: CommandEnd | None) -> str:
     if end is None:
         return "was not run"
     said = clean(end.output[-300:]).strip()

@@ -59,7 +59,7 @@ def guesses(report: dict[str, Any], label: Label) -> list[Guess]:
 
     The causes that were weighed and lost come after those that won.
     """
-    told = [
+    shown = [
         incident
         for incident in report["incidents"]
         if label["cause"] is None
@@ -67,10 +67,10 @@ def guesses(report: dict[str, Any], label: Label) -> list[Guess]:
             parse_moment_ns(incident["from"], 0), parse_moment_ns(incident["to"], 0), label
         )
     ]
-    won = [_guess(incident) for incident in told]
+    won = [_guess(incident) for incident in shown]
     lost = [
         replace(guess, cause=other["cause"], confidence=other["confidence"], has_won=False)
-        for guess, incident in zip(won, told, strict=True)
+        for guess, incident in zip(won, shown, strict=True)
         for other in incident["alternatives"]
     ]
     return sorted([*won, *lost], key=lambda guess: (not guess.has_won, -guess.confidence))

@@ -209,10 +209,10 @@ class BatchMaker:
 
     def _labels_due(self, cursor: Cursor) -> dict[str, str]:
         """Every label of a batch becomes a row: once per day, and when one changed."""
-        told = f"{cursor.seen_to_ns // (1440 * MINUTE_NS)} {sorted(self._labels.items())}"
-        if told == cursor.labelled:
+        labelled = f"{cursor.seen_to_ns // (1440 * MINUTE_NS)} {sorted(self._labels.items())}"
+        if labelled == cursor.labelled:
             return {}
-        cursor.labelled = told
+        cursor.labelled = labelled
         return self._labels
 
 

@@ -56,7 +56,7 @@ class Delivery:
         self._collector_clock = CollectorClock()
         self._deaths: dict[str, int] = {}
         self._backoff = Backoff(jitter)
-        self._told_s: float | None = None
+        self._reported_s: float | None = None
         self._refused_s: float | None = None
 
     @property
@@ -89,8 +89,8 @@ class Delivery:
 
     def trouble(self, text: str) -> None:
         """Told when it begins, and now and then while it lasts."""
-        if self._told_s is None or self._clock() - self._told_s >= _TOLD_AGAIN_S:
-            self._told_s = self._clock()
+        if self._reported_s is None or self._clock() - self._reported_s >= _TOLD_AGAIN_S:
+            self._reported_s = self._clock()
             self.tell(text)
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class Delivery:
         sent_ns = self._clock_ns()
         answer = self._sender.send_batch(body, sent_ns, self._collector_clock.header(sent_ns))
         if answer.outcome is PushOutcome.TAKEN:
-            self._hear(answer.told, sent_ns, self._clock_ns())
+            self._hear(answer.body, sent_ns, self._clock_ns())
         return answer
 
     def take_deaths(self) -> dict[str, int]:
@@ -110,12 +110,12 @@ class Delivery:
         found, self._deaths = self._deaths, {}
         return found
 
-    def _hear(self, told: dict[str, Any], sent_ns: int, heard_ns: int) -> None:
+    def _hear(self, body: dict[str, Any], sent_ns: int, heard_ns: int) -> None:
         """What a collector says is believed as far as it can be true."""
-        arrived_ns, answered_ns = told.get("arrived_ns"), told.get("answered_ns")
+        arrived_ns, answered_ns = body.get("arrived_ns"), body.get("answered_ns")
         if type(arrived_ns) is int and type(answered_ns) is int:
             self._collector_clock.note(sent_ns, arrived_ns, answered_ns, heard_ns)
-        measured, deaths = self._collector_clock.measured, told.get("job_deaths")
+        measured, deaths = self._collector_clock.measured, body.get("job_deaths")
         for death in deaths[:_MOST_DEATHS] if isinstance(deaths, list) else ():
             job = death.get("job") if isinstance(death, dict) else None
             at_ns = death.get("time_ns") if isinstance(death, dict) else None
@@ -129,8 +129,8 @@ class Delivery:
 
     def _done(self, entry: Entry, body: bytes, answer: PushAnswer) -> None:
         self._backoff.succeeded()
-        if self._told_s is not None:
-            self._told_s = None
+        if self._reported_s is not None:
+            self._reported_s = None
             self.tell("pushing again")
         if answer.outcome is PushOutcome.REFUSED:
             if self._refused_s is None or self._clock() - self._refused_s >= _TOLD_AGAIN_S:

@@ -50,7 +50,7 @@ class FoldedSamples:
         order = np.argsort(-self.weights, kind="stable")
         return order[:most], int(self.weights[order[most:]].sum())
 
-    def told(self, places: Numbers) -> Iterator[tuple[int, str, str | None]]:
+    def stacks(self, places: Numbers) -> Iterator[tuple[int, str, str | None]]:
         """Stack, name and cgroup of these keys."""
         comms, cgroups = (list(known) for known in self._numbers.values())
         mask = (1 << _NAME_BITS) - 1

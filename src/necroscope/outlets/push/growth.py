@@ -17,7 +17,7 @@ class Growth:
         self._clock = clock
         self._last_ns: int | None = None
         self._since_s = clock()
-        self._is_told = False
+        self._is_reported = False
         self.is_still = False
 
     def observe(self, last_ns: int) -> tuple[bool, bool]:
@@ -25,7 +25,7 @@ class Growth:
         said.
         """
         if last_ns != self._last_ns:
-            self._last_ns, self._since_s, self._is_told, self.is_still = (
+            self._last_ns, self._since_s, self._is_reported, self.is_still = (
                 last_ns,
                 self._clock(),
                 False,
@@ -33,8 +33,8 @@ class Growth:
             )
             return False, True
         self.is_still = self._clock() - self._since_s >= STILL_S
-        is_news = self.is_still and not self._is_told
-        self._is_told = self._is_told or self.is_still
+        is_news = self.is_still and not self._is_reported
+        self._is_reported = self._is_reported or self.is_still
         return self.is_still, is_news
 
 

@@ -36,7 +36,7 @@ def unit_ends(reader: SegmentReader) -> Iterator[dict[str, Any]]:
     were reported before.
     """
     since_ns = reader.span[0] - _BEFORE_NS
-    told = set()
+    reported = set()
     for row in reader.read("units", -(1 << 63), (1 << 63) - 1, _COLUMNS).to_pylist():
         ended_ns = row["changed_ns"]
         is_end = (
@@ -46,10 +46,10 @@ def unit_ends(reader: SegmentReader) -> Iterator[dict[str, Any]]:
             not is_end
             or ended_ns < since_ns
             or not row["unit"].endswith(".service")
-            or (row["unit"], ended_ns) in told
+            or (row["unit"], ended_ns) in reported
         ):
             continue
-        told.add((row["unit"], ended_ns))
+        reported.add((row["unit"], ended_ns))
         is_well = row["active_state"] != "failed" and row["result"] in (None, "success")
         outcome = "success" if is_well else "failure"
         yield {

@@ -89,11 +89,11 @@ def _of_segment(reader: SegmentReader, from_ns: int, to_ns: int) -> Counter[Path
 def _named(folding: FoldedSamples, stacks: SegmentTree) -> Counter[Path]:
     heavy, rest = folding.heaviest(_MOST_NAMED)
     weights: Counter[Path] = Counter({_REST: folding.rest + rest})
-    told = list(folding.told(heavy))
-    places = stacks.rows(np.array([stack for stack, _, _ in told], dtype=np.int64))
+    heaviest = list(folding.stacks(heavy))
+    places = stacks.rows(np.array([stack for stack, _, _ in heaviest], dtype=np.int64))
     paths = _paths(places[places != LOST], stacks)
     for place, (_, comm, cgroup), weight in zip(
-        places.tolist(), told, folding.weights[heavy].tolist(), strict=True
+        places.tolist(), heaviest, folding.weights[heavy].tolist(), strict=True
     ):
         weights[_REST if place == LOST else (comm, cgroup, paths[place])] += weight
     return weights

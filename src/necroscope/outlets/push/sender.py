@@ -50,7 +50,7 @@ class PushAnswer:
     outcome: PushOutcome
     text: str = ""
     wait_s: float | None = None
-    told: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
 
 
 class Sender:
@@ -151,7 +151,7 @@ class Sender:
 
 def _answer_of(status: int, said: bytes, retry_after: str | None) -> PushAnswer:
     if 200 <= status < 300:
-        return PushAnswer(PushOutcome.TAKEN, told=_told(said))
+        return PushAnswer(PushOutcome.TAKEN, body=_read_body(said))
     text = f"the collector answered {status}: {_words_of(said)}"
     if status in _NEVER:
         return PushAnswer(PushOutcome.REFUSED, text)
@@ -160,7 +160,7 @@ def _answer_of(status: int, said: bytes, retry_after: str | None) -> PushAnswer:
     return PushAnswer(PushOutcome.LATER, text, retry_after_s(retry_after))
 
 
-def _told(said: bytes) -> dict[str, Any]:
+def _read_body(said: bytes) -> dict[str, Any]:
     """Another server's answer, or an older collector's, tells nothing."""
     try:
         content = json.loads(said)

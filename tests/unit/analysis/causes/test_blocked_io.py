@@ -70,7 +70,7 @@ def test_a_blocked_task_in_the_log_confirms_what_pressure_alone_does_not() -> No
     assert (incident.verdict.culprit.comm, incident.verdict.culprit.pid) == ("du", 9)
 
 
-def test_who_used_the_mount_before_is_told_with_its_server() -> None:
+def test_who_used_the_mount_before_is_reported_with_its_server() -> None:
     picture = """
         core 0:  .....r...s................................
         core 1:  ..........................................

@@ -65,7 +65,7 @@ def test_compaction_in_the_background_that_nobody_waits_for_is_no_incident() -> 
     assert not diagnose(behind()).incidents
 
 
-def test_compaction_in_the_background_that_holds_a_core_is_told_and_not_named_where_nobody_waits() -> (
+def test_compaction_in_the_background_that_holds_a_core_is_reported_and_not_named_where_nobody_waits() -> (
     None
 ):
     (incident,) = diagnose(behind(BEHIND.replace("system+idle", "system"))).incidents

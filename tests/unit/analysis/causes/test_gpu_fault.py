@@ -42,7 +42,7 @@ def test_a_card_that_fell_off_the_bus_is_not_the_programs() -> None:
     assert "fallen off the bus" in incident.verdict.summary
 
 
-def test_the_nodes_state_is_told_and_no_core_is_accused() -> None:
+def test_the_nodes_state_is_reported_and_no_core_is_accused() -> None:
     node = xid(drawn_node(HELD), 119).add("memory", 19, available_bytes=5 << 30)
     gpu = next(one for one in diagnose(node).incidents if one.verdict.cause == "gpu-fault")
     texts = " | ".join(item.text for item in gpu.verdict.evidence)

@@ -54,7 +54,7 @@ def test_the_handler_is_found_behind_the_doors_of_an_arm64_kernel() -> None:
     assert "estimation_timer held core 1" in verdict.summary
 
 
-def test_what_it_walks_is_told_with_who_made_it() -> None:
+def test_what_it_walks_is_reported_with_who_made_it() -> None:
     node = held(f"{TIMER}, neigh_timer_handler, arp_solicit", beside="." * 8 + "mmmm" + "." * 32)
     for second, count in ((0, 20), (8, 20), (12, 40_000), (40, 40_000)):
         node.add("populations", second, kind="neighbours", count=count)

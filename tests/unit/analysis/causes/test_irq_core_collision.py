@@ -45,7 +45,7 @@ def test_a_poll_that_waits_behind_a_kernel_section_is_named_with_who_held_the_co
     assert any("taskset" in line for line in incident.verdict.fix)
 
 
-def test_on_many_cores_the_others_are_told_in_ranges() -> None:
+def test_on_many_cores_the_others_are_reported_in_ranges() -> None:
     picture = HELD + "\n".join(
         f"    core {cpu}:  {'.' * 30}" for cpu in (*range(2, 64), 65, *range(67, 70))
     )

@@ -49,7 +49,7 @@ def test_what_the_holder_waited_for_is_followed() -> None:
     assert any(followed in text for text in told)
 
 
-def test_a_holder_that_worked_is_told_with_what_it_worked_on() -> None:
+def test_a_holder_that_worked_is_reported_with_what_it_worked_on() -> None:
     node = drawn_node(
         """
         core 0:  ..........www.................
@@ -81,7 +81,7 @@ def test_one_that_passes_the_lock_on_is_not_the_one_that_held_it() -> None:
     assert incident.verdict.culprit.comm == "slow"
 
 
-def test_a_lock_that_was_not_given_back_is_told_as_such() -> None:
+def test_a_lock_that_was_not_given_back_is_reported_as_such() -> None:
     node = idle()
     for pid in (101, 102):
         wait(node, 10, 12.0, pid=pid, stack=RTNL, is_open=True)

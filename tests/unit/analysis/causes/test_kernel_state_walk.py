@@ -56,7 +56,7 @@ def test_the_walk_is_found_behind_the_doors_of_an_arm64_kernel() -> None:
     assert walk.function == "frob_walk_all"
 
 
-def test_of_two_that_grew_alike_both_are_told_with_what_would_separate_them() -> None:
+def test_of_two_that_grew_alike_both_are_reported_with_what_would_separate_them() -> None:
     node = walked("frob_walk_all, frob_visit")
     with_population(node, "slab:widget_cache", *range(10_000, 90_000, 10_000))
     with_population(node, "slab:gadget_cache", *range(20_000, 180_000, 20_000))

@@ -49,7 +49,7 @@ def test_the_limit_of_another_is_not_the_culprits() -> None:
 
 
 @pytest.mark.parametrize("cgroup", ["/", "/pods"])
-def test_a_task_known_by_the_cgroup_it_was_moved_from_is_told_with_the_limit_that_was_hit(
+def test_a_task_known_by_the_cgroup_it_was_moved_from_is_reported_with_the_limit_that_was_hit(
     cgroup: str,
 ) -> None:
     picture = LIMIT.replace("/pods/a/main", cgroup)

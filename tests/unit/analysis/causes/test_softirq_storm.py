@@ -104,7 +104,7 @@ def test_a_device_that_also_interrupts_the_core_is_not_blamed_for_packets_of_the
     assert incident.verdict.origin is None
 
 
-def test_one_slow_function_is_told_against_it() -> None:
+def test_one_slow_function_is_reported_against_it() -> None:
     slow = "\n".join(
         line for line in STORM.splitlines() if "skb_clone" not in line and "ip_rcv" not in line
     )

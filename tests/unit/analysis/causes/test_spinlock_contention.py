@@ -14,7 +14,7 @@ SPIN = """
 """
 
 
-def test_the_function_below_the_wait_is_told() -> None:
+def test_the_function_below_the_wait_is_reported() -> None:
     incidents = diagnose(drawn_node(SPIN)).incidents
     assert {one.verdict.cause for one in incidents} == {"spinlock-contention"}
     assert "posix_test_lock" in incidents[0].verdict.summary

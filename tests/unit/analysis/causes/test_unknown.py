@@ -35,7 +35,7 @@ def test_who_merely_was_on_a_core_is_not_accused_by_a_line_that_names_nobody() -
     assert incident.verdict.culprit.comm is None
 
 
-def test_a_core_that_was_held_is_told_first_and_the_line_is_evidence() -> None:
+def test_a_core_that_was_held_is_reported_first_and_the_line_is_evidence() -> None:
     node = drawn_node(
         """
         core 0:  ..............................

@@ -109,7 +109,7 @@ def test_a_thread_behind_which_others_wait_is_named() -> None:
     assert incident.verdict.confidence >= 0.9
 
 
-def test_asked_about_the_moment_it_is_told() -> None:
+def test_asked_about_the_moment_it_is_reported() -> None:
     (incident,) = diagnose(computing(), at_ns=at(18)).incidents
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "encoder"
@@ -117,7 +117,7 @@ def test_asked_about_the_moment_it_is_told() -> None:
     assert not incident.is_wrong
 
 
-def test_other_cores_are_told_as_they_were() -> None:
+def test_other_cores_are_reported_as_they_were() -> None:
     node = drawn_node(
         ONE.replace(
             "core 0:  ........................................",

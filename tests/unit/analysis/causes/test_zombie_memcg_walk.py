@@ -94,7 +94,7 @@ def test_nothing_is_said_of_one_system_call() -> None:
     assert "one system call" not in incident.verdict.summary
 
 
-def test_since_when_they_come_and_when_it_will_be_worse_is_told() -> None:
+def test_since_when_they_come_and_when_it_will_be_worse_is_reported() -> None:
     node = walked().zombies(4, 9_990).zombies(14, 10_000)
     evidence = diagnose(node).incidents[0].verdict.evidence
     (text,) = [item.text for item in evidence if item.table == "cgroups"]

@@ -47,7 +47,7 @@ def test_a_core_that_had_some_time_left_in_the_look_is_not_held(node) -> None:
     assert findings(node) == {}
 
 
-def test_a_single_second_is_told_and_fails_nothing(node) -> None:
+def test_a_single_second_is_reported_and_fails_nothing(node) -> None:
     node.cores(1, 1, system=1.0)
     assert findings(node)["saturated-core"].level is Level.NOTICE
     assert check_up(node.seen()).exit_code == WELL
@@ -66,7 +66,7 @@ def test_a_short_softirq_delay_is_none(node) -> None:
     assert findings(node) == {}
 
 
-def test_a_throttled_real_time_task_is_told_and_fails_nothing(node) -> None:
+def test_a_throttled_real_time_task_is_reported_and_fails_nothing(node) -> None:
     node.add(
         "events",
         time=NOW_NS - 60 * S,
@@ -115,7 +115,7 @@ def test_many_dead_cgroups_are_a_leak(node) -> None:
     )
 
 
-def test_a_count_of_dead_cgroups_is_told_and_fails_nothing_unless_a_walk_was_slow(node) -> None:
+def test_a_count_of_dead_cgroups_is_reported_and_fails_nothing_unless_a_walk_was_slow(node) -> None:
     node.add("cgroups", controller="memory", path="/", tracked=68_920, visible=240)
     assert findings(node)["zombie-cgroups"].level is Level.NOTICE
     assert check_up(node.seen()).exit_code == WELL
@@ -201,7 +201,7 @@ def test_a_container_that_came_to_rest_is_a_crash_loop_only_if_it_failed(node) -
     assert "crash-loop" in findings(node)
 
 
-def test_a_vendors_unit_that_never_came_up_is_told(node) -> None:
+def test_a_vendors_unit_that_never_came_up_is_reported(node) -> None:
     unit(
         node,
         preset="enabled",
@@ -275,7 +275,7 @@ def test_nice_and_batch_work_may_wait(node) -> None:
     assert findings(node) == {}
 
 
-def test_a_task_behind_a_lock_of_the_kernel_is_told(node) -> None:
+def test_a_task_behind_a_lock_of_the_kernel_is_reported(node) -> None:
     stacks = {"stack": "do_mprotect_pkey", "by_stack": "wake_up_q;rwsem_wake.isra.0;up_write"}
     node.add("waits", kind="blocked", comm="jvm", policy="other", waited_ns=2 * S, **stacks)
     assert "lock of the kernel" in findings(node)["task-waits"].title
@@ -308,7 +308,7 @@ def test_connections_dropped_in_the_second_of_the_look_are_a_problem(node) -> No
     assert findings(node)["network-losses"].title.startswith("7 connections were dropped")
 
 
-def test_a_watchdog_that_fired_since_the_device_came_up_is_told(node) -> None:
+def test_a_watchdog_that_fired_since_the_device_came_up_is_reported(node) -> None:
     node.add("nics", device="eth0", driver="ena", counter="tx-3/tx_timeout", value=2)
     found = findings(node)["network-losses"]
     assert (found.level.value, "on queue 3, 2 times" in found.title) == ("notice", True)

@@ -116,7 +116,7 @@ def test_a_watchdog_that_kills_a_member_that_was_held_is_not_the_cause() -> None
     assert story(members).blame == "killed"
 
 
-def test_a_node_that_went_silent_is_told_and_not_accused_of_more() -> None:
+def test_a_node_that_went_silent_is_reported_and_not_accused_of_more() -> None:
     members = [rank(0, "a", held("waiting", 51, 90), 90, words=TIMED_OUT), rank(1, "b")]
     found = story(members, seen("b", until=50))
     assert found.blame == "node_silent"

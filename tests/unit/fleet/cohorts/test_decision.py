@@ -104,7 +104,7 @@ def test_all_that_is_known_of_one_unit_is_no_rival_to_itself() -> None:
     assert decision.outcome is Separation.SEPARATED
 
 
-def test_a_rival_that_shares_one_of_its_names_with_the_first_is_told() -> None:
+def test_a_rival_that_shares_one_of_its_names_with_the_first_is_reported() -> None:
     """`agent is not n` holds on the nodes where the step succeeded: that is still about the
     step.
     """

@@ -58,7 +58,7 @@ def test_where_no_size_matters_none_is_named() -> None:
     assert sum(map(bool, found)) <= 2
 
 
-def test_what_happens_only_early_is_told_as_an_upper_bound() -> None:
+def test_what_happens_only_early_is_reported_as_an_upper_bound() -> None:
     doses = find_doses(drawn(3, begins=("uptime", 1.5), is_above=False, nodes=200, a_day=2.0))
     assert doses[0].name == "uptime"
     assert not doses[0].is_above

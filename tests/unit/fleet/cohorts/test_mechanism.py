@@ -33,7 +33,7 @@ def verdicts(nodes: range | list[int], chain: list[Link] = CHAIN) -> Origins:
     return Origins.of(NODES, dict.fromkeys(nodes, chain))
 
 
-def test_the_unit_that_the_verdicts_name_is_told_and_how_it_was_decided() -> None:
+def test_the_unit_that_the_verdicts_name_is_reported_and_how_it_was_decided() -> None:
     decision = decide(*same_nodes(), verdicts(range(8)))
     assert decision.outcome is Separation.SEPARATED
     assert decision.decided_by is DecidedBy.MECHANISM
@@ -43,7 +43,7 @@ def test_the_unit_that_the_verdicts_name_is_told_and_how_it_was_decided() -> Non
         "image example/agent:1 is sha256:1",
     ]
     assert decision.mechanism is not None
-    assert (decision.mechanism.named, decision.mechanism.told) == (8, 8)
+    assert (decision.mechanism.named, decision.mechanism.judged) == (8, 8)
     (other,) = decision.leaders[1:]
     assert other.relation is Relation.UNNAMED
     assert {each.name for each in other.candidate.facts} == {"mirror", "other.service"}

@@ -91,7 +91,7 @@ def test_memory_is_bounded_however_many_names_are_tried(monkeypatch: pytest.Monk
     assert limited.wait_s("999") == 1
 
 
-def test_who_finds_no_place_is_told_at_once_and_who_waits_too_long_then() -> None:
+def test_who_finds_no_place_is_reported_at_once_and_who_waits_too_long_then() -> None:
     without_waiting = Turns(at_once=1, waiting=0, longest_wait_s=3600)
     impatient = Turns(at_once=1, waiting=1, longest_wait_s=0.001)
     for turns in (without_waiting, impatient):

@@ -170,7 +170,7 @@ def test_a_zip_bomb_is_413(start: Started) -> None:
     assert push(start(), gzip.compress(bytes(20 << 20))).status_code == 413
 
 
-def test_a_node_that_comes_too_often_is_told_when_to_come(start: Started) -> None:
+def test_a_node_that_comes_too_often_is_reported_when_to_come(start: Started) -> None:
     client = start(limits=Limits(node_burst=2, node_batches_per_s=0.001))
     answers = [push(client, encode(made_batch("n1", number))) for number in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]

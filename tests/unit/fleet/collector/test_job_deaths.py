@@ -60,7 +60,7 @@ def test_what_another_collector_wrote_later_is_heard_of_too(tmp_path: Path) -> N
     assert told.of("gpu-0") == ["slurm/1"]
 
 
-def test_a_death_is_told_by_the_collectors_clock(tmp_path: Path) -> None:
+def test_a_death_is_reported_by_the_collectors_clock(tmp_path: Path) -> None:
     told = Told(tmp_path)
     told.member("gpu-0", "slurm/1", -10, status=9, clock_offset_ns=2 * NS)
     told.of("gpu-0")

@@ -125,7 +125,7 @@ def test_bundles_and_reports_are_handed_out(client: httpx.Client) -> None:
         ("flame", {"format": "exe"}, 422, "format"),
     ],
 )
-def test_what_cannot_be_asked_is_told_with_a_way_out(
+def test_what_cannot_be_asked_is_reported_with_a_way_out(
     client: httpx.Client, path: str, words: dict[str, str], status: int, told: str
 ) -> None:
     response = get(client, path, **words)

@@ -62,7 +62,7 @@ def test_over_tls_the_cookie_never_travels_in_the_clear(tmp_path: Path) -> None:
     assert "Secure" in asyncio.run(asked())
 
 
-def test_who_is_not_signed_in_is_told_so(client: httpx.Client) -> None:
+def test_who_is_not_signed_in_is_reported_so(client: httpx.Client) -> None:
     assert client.get(SESSION_PATH).status_code == 401
     assert signed_in(client, "wrong").status_code == 401
     assert signed_in(client, "push").status_code == 403

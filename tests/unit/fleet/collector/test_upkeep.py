@@ -52,7 +52,7 @@ def test_the_inbox_becomes_tables(collector: Collector) -> None:
     assert 'rows_total{table="events"} 1\n' in collector.metrics_text()
 
 
-def test_trouble_is_told_once_and_its_end_too(
+def test_trouble_is_reported_once_and_its_end_too(
     collector: Collector, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_in_inbox(collector.lake, START_NS, "me", made_batch("n1", 5))
@@ -71,7 +71,7 @@ def test_trouble_is_told_once_and_its_end_too(
     assert sequences_in(collector.lake) == [("n1", 5)]
 
 
-def test_tokens_follow_their_file_and_a_broken_file_is_told(
+def test_tokens_follow_their_file_and_a_broken_file_is_reported(
     collector: Collector, said: list[str], tmp_path: Path
 ) -> None:
     tokens = tmp_path / "tokens.toml"
@@ -95,7 +95,7 @@ def test_old_days_go_when_told_to(collector: Collector, said: list[str]) -> None
     assert "before 2025-10-02 removed" in said[0]
 
 
-def test_unreadable_data_is_told_with_its_place(collector: Collector, said: list[str]) -> None:
+def test_unreadable_data_is_reported_with_its_place(collector: Collector, said: list[str]) -> None:
     collector.lake.put(f"inbox/{START_NS}-me.batches", b"no inbox")
     run_until_told(collector, 1)
     assert "refused/8-" in said[0]

@@ -42,7 +42,7 @@ def asked(
     return change(LakeQuestions(drawn.write(), moment(14)), FactState.parse(state), about, SPAN)
 
 
-def test_no_reset_after_the_change_is_told_with_what_was_expected(tmp_path: Path) -> None:
+def test_no_reset_after_the_change_is_reported_with_what_was_expected(tmp_path: Path) -> None:
     answer = asked(drawn_fleet(tmp_path))
     rates = answer.changed
     assert (rates.nodes, rates.times_before, rates.times_after) == (20, 70, 0)
@@ -117,7 +117,7 @@ def test_any_change_of_a_fact_can_be_asked_about_and_jobs_alone(tmp_path: Path) 
         ("=x", "names no fact"),
     ],
 )
-def test_what_never_changed_is_told(tmp_path: Path, state: str, words: str) -> None:
+def test_what_never_changed_is_reported(tmp_path: Path, state: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         asked(drawn_fleet(tmp_path), state)
 

@@ -69,7 +69,7 @@ def found(questions: LakeQuestions) -> list[tuple[str, int, str, float]]:
     return [(core["node"], core["core"], core["mode"], core["share"]) for core in cores]
 
 
-def test_the_gravest_mode_of_the_worst_tick_is_told_and_user_time_is_not(
+def test_the_gravest_mode_of_the_worst_tick_is_reported_and_user_time_is_not(
     questions: LakeQuestions,
 ) -> None:
     assert found(questions) == [("gpu-1", 5, "softirq", 0.9), ("gpu-2", 0, "steal", 0.2)]

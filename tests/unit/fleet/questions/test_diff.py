@@ -50,7 +50,7 @@ def test_of_groups_the_difference_that_chance_would_hardly_make_comes_first(tmp_
     assert places == ["zone"]
 
 
-def test_names_that_are_none_are_told_with_those_that_are_like_it(tmp_path: Path) -> None:
+def test_names_that_are_none_are_reported_with_those_that_are_like_it(tmp_path: Path) -> None:
     questions = drawn_fleet(tmp_path)
     with pytest.raises(UsageError) as told:
         diff(questions, "N", "n1", SPAN)

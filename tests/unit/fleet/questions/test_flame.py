@@ -68,7 +68,7 @@ def test_rows_that_are_stored_twice_count_once_and_a_minute_in_two_parts_counts_
     assert {(stack.path, stack.samples) for stack in answer.stacks} == {("a;b", 100), ("a;c", 5)}
 
 
-def test_what_the_nodes_left_out_is_told_and_stands_alone(tmp_path: Path) -> None:
+def test_what_the_nodes_left_out_is_reported_and_stands_alone(tmp_path: Path) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.alive("n", range(10))
     drawn.stack("n", "a;b", 75, 9)
@@ -94,7 +94,7 @@ def test_hostile_names_do_not_break_out_of_a_picture(tmp_path: Path) -> None:
     assert "\x1b" not in written(answer, "text")
 
 
-def test_nothing_sampled_is_told_with_what_there_is(tmp_path: Path) -> None:
+def test_nothing_sampled_is_reported_with_what_there_is(tmp_path: Path) -> None:
     questions = LakeQuestions(draw_story(tmp_path).write(), moment(10))
     with pytest.raises(UsageError) as told:
         flame(questions, Span(moment(1), moment(2)))

@@ -50,7 +50,7 @@ def test_they_are_chosen_by_node_and_cause_and_cut_to_a_limit(questions: LakeQue
     assert "vm-steal, zombie-memcg-walk" in told.value.hint
 
 
-def test_one_of_them_is_told_with_its_report(questions: LakeQuestions) -> None:
+def test_one_of_them_is_reported_with_its_report(questions: LakeQuestions) -> None:
     assert incident_report(questions, "eu-1", "n1", "i1")["report"] == {"id": "x"}
     with pytest.raises(UsageError, match="no incident"):
         incident_report(questions, "eu-1", "n1", "i9")

@@ -31,7 +31,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return found
 
 
-def test_the_unit_its_image_and_the_threshold_are_told(lake: Lake) -> None:
+def test_the_unit_its_image_and_the_threshold_are_reported(lake: Lake) -> None:
     answer = why(LakeQuestions(lake, SPAN.to_ns), RESET, SPAN).as_json()
     assert (answer["outcome"], answer["decided_by"]) == ("separated", "mechanism")
     assert answer["leaders"][0]["name"] == f"unit_outcome {UNIT} is crash-loop"

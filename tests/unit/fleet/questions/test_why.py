@@ -34,7 +34,7 @@ def test_the_unit_is_named_and_the_zone_is_told_to_be_a_proxy(tmp_path: Path) ->
     assert answer["times"] == 3 * answer["affected"]
 
 
-def test_with_no_node_that_disagrees_it_cannot_be_separated_and_an_experiment_is_told(
+def test_with_no_node_that_disagrees_it_cannot_be_separated_and_an_experiment_is_reported(
     tmp_path: Path,
 ) -> None:
     answer = asked(draw_story(tmp_path, disagree=0).write()).as_json()
@@ -120,7 +120,7 @@ def test_what_was_done_about_earlier_resets_is_no_cause_of_later_ones(tmp_path: 
     assert not [each for each in answer.decision.leaders if "irqbalance" in each.name]
 
 
-def test_a_damaged_file_of_facts_is_told_and_no_traceback(
+def test_a_damaged_file_of_facts_is_reported_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = draw_story(tmp_path).write()

@@ -132,7 +132,7 @@ def test_random_records_give_a_typed_error_or_a_capture(body: bytes, tmp_path: P
             )
 
 
-def test_fault_is_told_with_its_byte_and_what_came_before_is_kept(tmp_path: Path) -> None:
+def test_fault_is_reported_with_its_byte_and_what_came_before_is_kept(tmp_path: Path) -> None:
     good = pipe(sample(1, CONTEXT_KERNEL, 1 << 63))
     found, samples = read_all(written(tmp_path, good + struct.pack("<IHH", 9, 0, 0) + bytes(64)))
     assert samples == 1
@@ -270,7 +270,7 @@ def test_deepest_stack_a_record_can_hold_is_read(tmp_path: Path) -> None:
     assert len(found.stacks[0]) == 8000
 
 
-def test_lost_samples_are_told_with_their_time(tmp_path: Path) -> None:
+def test_lost_samples_are_reported_with_their_time(tmp_path: Path) -> None:
     content = pipe(sample(5, CONTEXT_USER, 5), record(2, struct.pack("<QQ", 7, 42) + trailer(0, 9)))
     found, _ = read_all(written(tmp_path, content))
     assert [(lost.time_ns, lost.samples) for lost in found.capture.lost] == [(9, 42)]

@@ -46,7 +46,7 @@ def test_a_recording_ahead_of_the_clock_is_announced_all_the_same(entry: MakeEnt
     assert Announcements().take([entry(ahead_s, ahead_s + 10)], at(ahead_s + 20))
 
 
-def test_whoever_was_told_of_a_part_is_not_told_of_the_whole(entry: MakeEntry) -> None:
+def test_whoever_was_reported_of_a_part_is_not_told_of_the_whole(entry: MakeEntry) -> None:
     news = Announcements()
     part = entry(20, 30)
     news.take([part], at(40))

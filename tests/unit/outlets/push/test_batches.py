@@ -111,7 +111,7 @@ def test_each_batch_tells_who_and_what_it_speaks_for(tmp_path: Path) -> None:
     assert (first.batch.labels, rest.batch.labels) == ({"zone": "a"}, {})
 
 
-def test_a_label_that_changed_is_told_again(tmp_path: Path) -> None:
+def test_a_label_that_changed_is_reported_again(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     segment = WrittenSegment(recording, 0).ticks(0, 70)
     maker = Maker(recording, {"zone": "a"})

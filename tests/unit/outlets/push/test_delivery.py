@@ -76,7 +76,7 @@ def test_the_clock_is_measured_by_one_batch_and_told_with_the_next(bench: Bench)
     ahead_ns = round(bench.now_s * NS) + 2 * NS
     death = {"job": "slurm/1", "time_ns": ahead_ns - 30 * NS}
     told = {"arrived_ns": ahead_ns, "answered_ns": ahead_ns, "job_deaths": [death, "x", {}]}
-    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, told=told)]
+    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, body=told)]
     bench.add(1, 2)
     assert bench.delivery.send(2)
     assert bench.sender.clocks == [None, f"{2 * NS} 0"]
@@ -88,7 +88,7 @@ def test_the_clock_is_measured_by_one_batch_and_told_with_the_next(bench: Bench)
 def test_a_collector_that_tells_nothing_or_nonsense_is_no_trouble(
     bench: Bench, told: dict[str, object]
 ) -> None:
-    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, told=told)]
+    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, body=told)]
     bench.add(1, 2)
     assert bench.delivery.send(2)
     assert bench.sender.clocks == [None, None]
@@ -162,7 +162,7 @@ def test_a_flipped_byte_costs_one_batch_and_leaves_a_gap(bench: Bench) -> None:
     assert "checksum" in bench.told[0]
 
 
-def test_trouble_that_lasts_is_told_once_an_hour(bench: Bench) -> None:
+def test_trouble_that_lasts_is_reported_once_an_hour(bench: Bench) -> None:
     for _ in range(100):
         bench.delivery.trouble("disk full")
         bench.now_s += 60

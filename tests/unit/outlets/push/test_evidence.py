@@ -106,7 +106,9 @@ def run(process: EvidenceProcess) -> WindowEvidence:
     raise AssertionError("it does not end")
 
 
-def test_a_process_that_fails_is_told_with_its_last_word(tmp_path: Path, fake_child: Path) -> None:
+def test_a_process_that_fails_is_reported_with_its_last_word(
+    tmp_path: Path, fake_child: Path
+) -> None:
     fake_child.write_text("#!/bin/sh\necho first >&2; echo last word >&2; exit 3\n")
     assert (
         run(EvidenceProcess(tmp_path, tmp_path / "work")).trouble
@@ -115,7 +117,7 @@ def test_a_process_that_fails_is_told_with_its_last_word(tmp_path: Path, fake_ch
     assert not (tmp_path / "work").exists()
 
 
-def test_a_process_that_leaves_nothing_is_told(tmp_path: Path, fake_child: Path) -> None:
+def test_a_process_that_leaves_nothing_is_reported(tmp_path: Path, fake_child: Path) -> None:
     assert fake_child.exists()
     assert "left nothing" in str(run(EvidenceProcess(tmp_path, tmp_path / "work")).trouble)
 

@@ -118,7 +118,7 @@ def test_the_process_writes_what_it_found(
     assert content["bundle"] == content["incidents"][0]["bundle"]
 
 
-def test_a_recording_that_is_gone_is_told(
+def test_a_recording_that_is_gone_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(evidence_process, "_step_back", lambda: None)

@@ -29,7 +29,7 @@ def test_a_segment_that_repeats_all_facts_tells_only_changes(tmp_path: Path) -> 
     assert told(ledger.news(SegmentReader(two.path), 0, ()).rows) == [("sysctl", "b", "2")]
 
 
-def test_back_and_forth_is_told_once_though_the_segment_is_read_again(tmp_path: Path) -> None:
+def test_back_and_forth_is_reported_once_though_the_segment_is_read_again(tmp_path: Path) -> None:
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0)
     segment.add(
         "facts",
@@ -43,7 +43,7 @@ def test_back_and_forth_is_told_once_though_the_segment_is_read_again(tmp_path: 
     assert ledger.news(reader, first.to_ns, ()).rows == []
 
 
-def test_a_fact_that_is_gone_is_told_with_null(tmp_path: Path) -> None:
+def test_a_fact_that_is_gone_is_reported_with_null(tmp_path: Path) -> None:
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0)
     segment.add(
         "facts",

@@ -43,14 +43,14 @@ def told(store: Store, minutes: int, pushed: Pushed, name: str = "dead_cgroups")
     return found
 
 
-def test_a_count_is_told_when_it_changed_by_some_percent_and_not_each_minute(
+def test_a_count_is_reported_when_it_changed_by_some_percent_and_not_each_minute(
     tmp_path: Path,
 ) -> None:
     store = recorded(tmp_path, [1000 + minute for minute in range(80)])
     assert told(store, 80, {}) == [1000, 1051]
 
 
-def test_a_count_that_stands_is_told_once_and_the_next_day_again(tmp_path: Path) -> None:
+def test_a_count_that_stands_is_reported_once_and_the_next_day_again(tmp_path: Path) -> None:
     store = recorded(tmp_path, [500] * 20)
     pushed: Pushed = {}
     assert told(store, 20, pushed) == [500]
@@ -72,7 +72,7 @@ def test_what_was_not_measured_is_not_there(tmp_path: Path) -> None:
     assert gauge_rows(store, Span(at(600), at(660)), {}) == []
 
 
-def test_populations_of_the_node_are_told_and_those_of_single_processes_are_not(
+def test_populations_of_the_node_are_reported_and_those_of_single_processes_are_not(
     tmp_path: Path,
 ) -> None:
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0)

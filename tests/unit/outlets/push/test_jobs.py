@@ -37,7 +37,7 @@ def test_a_service_that_ended_succeeded_or_failed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_state_that_is_told_again_is_no_new_end(tmp_path: Path) -> None:
+def test_a_state_that_is_reported_again_is_no_new_end(tmp_path: Path) -> None:
     again = [unit(second, "backup.service", "inactive", 5, result="success") for second in (10, 20)]
     assert len(ends(tmp_path, *again)) == 1
 
@@ -53,7 +53,7 @@ def test_what_runs_never_ran_or_ended_long_ago_is_no_end(tmp_path: Path) -> None
     )
 
 
-def test_runs_of_a_stakeout_are_told_once(tmp_path: Path) -> None:
+def test_runs_of_a_stakeout_are_reported_once(tmp_path: Path) -> None:
     runs = [
         {"run": 1, "outcome": "succeeded", "to": "2026-04-15T10:30:00.000Z", "exit_code": 0},
         {"run": 2, "outcome": "stopped", "to": "2026-04-15T10:31:00.000Z", "exit_code": -15},

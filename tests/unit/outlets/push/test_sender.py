@@ -185,7 +185,7 @@ def test_tls_with_a_ca_file_and_not_without(tmp_path: Path) -> None:
         assert len(server.received) == 1
 
 
-def test_a_token_is_read_anew_and_a_missing_one_is_told(tmp_path: Path) -> None:
+def test_a_token_is_read_anew_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     token = tmp_path / "token"
     with receiving_server() as server:
         sender = Sender(server.url, token)

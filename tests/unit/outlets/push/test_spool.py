@@ -90,7 +90,7 @@ def test_two_at_once_are_refused(tmp_path: Path) -> None:
     Spool(tmp_path / "spool").close()
 
 
-def test_a_place_that_cannot_be_written_is_told_with_a_way_out(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported_with_a_way_out(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="cannot make a spool") as caught:
         Spool(tmp_path / "absent" / "spool")
     assert "--spool" in caught.value.hint
@@ -107,7 +107,7 @@ def test_readers_and_recorders_pass_it_by(tmp_path: Path) -> None:
     make_recording(recording, Identity("node", "boot", "x"))
 
 
-def test_damaged_facts_are_none_and_a_damaged_cursor_is_told(tmp_path: Path) -> None:
+def test_damaged_facts_are_none_and_a_damaged_cursor_is_reported(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool")
     assert spool.read_cursor() is None
     spool.write_facts({"a": "b"})

@@ -88,7 +88,7 @@ def inspected(found: DaemonLook) -> list[str | None]:
 
 @pytest.mark.parametrize("failure", [0, 500])
 @pytest.mark.parametrize("target", ["/events", "/containers/json"])
-def test_what_happened_while_a_look_failed_is_told_by_the_next(
+def test_what_happened_while_a_look_failed_is_reported_by_the_next(
     source: ContainerDaemon, answers: Answers, target: str, failure: int
 ) -> None:
     look(source, 0)

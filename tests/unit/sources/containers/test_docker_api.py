@@ -43,7 +43,7 @@ def test_a_crash_loop_has_its_restarts_and_exit_code() -> None:
     assert state.finished_ns == 1_794_793_814_885_449_067
 
 
-def test_an_oom_kill_is_told() -> None:
+def test_an_oom_kill_is_reported() -> None:
     state = parse_inspect(read("docker_inspect_eater.json"), "docker")
     assert (state.state, state.exit_code, state.oom_killed) == ("exited", 137, True)
 

@@ -34,7 +34,7 @@ def test_an_answer_of_another_form_is_said_to_be_one(body: bytes) -> None:
         list(parse_images(body))
 
 
-def test_of_very_many_images_only_some_are_told() -> None:
+def test_of_very_many_images_only_some_are_reported() -> None:
     body = json.dumps(
         [{"Id": "i", "RepoTags": [f"x:{number}"]} for number in range(2_000)]
     ).encode()

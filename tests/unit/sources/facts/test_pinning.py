@@ -16,7 +16,7 @@ def facts(root: Path) -> dict[tuple[str, str], str]:
     return {(kind, name): value for kind, name, value in pinning.collect(root)}
 
 
-def test_programs_that_are_confined_are_told_with_their_cores(tmp_path: Path) -> None:
+def test_programs_that_are_confined_are_reported_with_their_cores(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
@@ -38,7 +38,7 @@ def test_programs_that_are_confined_are_told_with_their_cores(tmp_path: Path) ->
     assert all(name.isprintable() for name in names)
 
 
-def test_cgroups_with_cores_of_their_own_are_told(tmp_path: Path) -> None:
+def test_cgroups_with_cores_of_their_own_are_reported(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
@@ -55,7 +55,7 @@ def test_cgroups_with_cores_of_their_own_are_told(tmp_path: Path) -> None:
     }
 
 
-def test_the_cores_of_a_network_device_s_interrupts_are_told(tmp_path: Path) -> None:
+def test_the_cores_of_a_network_device_s_interrupts_are_reported(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {

@@ -39,7 +39,7 @@ def test_the_outcome_is_one_word(active: str, known: dict[str, Any], expected: s
     assert outcome(ListedUnit("a.service", "loaded", active, "x", "/p"), known) == expected
 
 
-def test_what_a_unit_waits_for_is_told_and_targets_that_are_everywhere_are_not() -> None:
+def test_what_a_unit_waits_for_is_reported_and_targets_that_are_everywhere_are_not() -> None:
     known = {
         "Requires": ["sysinit.target", "node-bootstrap.service"],
         "Requisite": ["docker.service"],

@@ -65,7 +65,7 @@ def rows(reading: Reading) -> dict[tuple[object, object], object]:
     return {(kind, name): value for _, kind, name, value in reading.rows.get("facts", [])}
 
 
-def test_facts_come_as_they_are_told_with_the_labels(tmp_path: Path) -> None:
+def test_facts_come_as_they_are_reported_with_the_labels(tmp_path: Path) -> None:
     facts, _ = make(
         tmp_path, Scripted(facts_of(("kernel", "release", "5.15"))), labels={"zone": "a"}
     )

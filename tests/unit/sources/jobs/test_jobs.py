@@ -79,7 +79,7 @@ def ended(source: Jobs, pid: int) -> dict[str, Any]:
     return row
 
 
-def test_a_rank_is_found_followed_and_its_end_is_told_with_its_words(
+def test_a_rank_is_found_followed_and_its_end_is_reported_with_its_words(
     source: Jobs, tmp_path: Path
 ) -> None:
     code = "import time; time.sleep(2); raise ValueError('bad batch')"

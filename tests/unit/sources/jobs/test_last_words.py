@@ -12,7 +12,7 @@ Connection closed by peer [10.77.0.2]:17087. This is typically caused by a remot
 """
 
 
-def test_the_exception_that_ended_a_rank_is_told_with_the_peer_it_names() -> None:
+def test_the_exception_that_ended_a_rank_is_reported_with_the_peer_it_names() -> None:
     words = last_words(b"step 1\nstep 2\n" + GLOO)
     assert words is not None
     assert words.text.startswith("RuntimeError: [/__w/pytorch")
@@ -48,7 +48,7 @@ def test_other_output_is_not_kept() -> None:
     assert last_words(b"") is None
 
 
-def test_only_the_end_is_read_and_what_is_told_is_bounded_and_clean() -> None:
+def test_only_the_end_is_read_and_what_is_reported_is_bounded_and_clean() -> None:
     forged = b"Traceback (most recent call last):\nEvil: \x1b[2J" + b"x" * 5000 + b"\n"
     words = last_words(b"\n" * TAIL_BYTES + forged)
     assert words is not None

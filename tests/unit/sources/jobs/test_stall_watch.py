@@ -36,7 +36,7 @@ def test_a_job_that_never_worked_has_not_stalled() -> None:
     assert not stalls("1" * 20 + "0" * 40)
 
 
-def test_it_is_told_once_and_again_when_it_went_on_meanwhile() -> None:
+def test_it_is_reported_once_and_again_when_it_went_on_meanwhile() -> None:
     assert len(stalls(WORKS + "0" * 60)) == 1
     assert len(stalls(WORKS + "0" * 20 + WORKS + "0" * 20)) == 2
 

@@ -141,7 +141,7 @@ def test_overwritten_records_are_skipped_and_counted(
     assert [gap.lost for gap in reader.take_gaps(0)] == [19, 19]
 
 
-def test_another_error_is_told_and_the_next_read_tries_again(
+def test_another_error_is_reported_and_the_next_read_tries_again(
     device: tuple[socket.socket, KmsgReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel, reader = device

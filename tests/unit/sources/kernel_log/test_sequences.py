@@ -50,7 +50,7 @@ def test_an_ena_reset_of_any_version_is_one_event(
 
 
 @pytest.mark.parametrize("name", [name for name, *_ in ENA_DUMPS])
-def test_a_reset_is_told_once_and_its_lines_are_all_counted(name: str) -> None:
+def test_a_reset_is_reported_once_and_its_lines_are_all_counted(name: str) -> None:
     lines = dump(name)
     (event,), alarms = told(lines)
     counts = fields(event)["line_counts"]

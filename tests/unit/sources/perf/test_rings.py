@@ -50,7 +50,7 @@ def test_a_core_that_went_offline_between_two_reads_is_no_error(
     assert rings.cpus == frozenset()
 
 
-def test_a_refusal_is_told_after_every_core_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_reported_after_every_core_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
     def refused(_: object, cpu: int) -> int:

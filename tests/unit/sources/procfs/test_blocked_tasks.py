@@ -40,7 +40,7 @@ def process(
     return folder
 
 
-def test_a_program_that_stands_is_told_with_where_it_waits(tmp_path):
+def test_a_program_that_stands_is_reported_with_where_it_waits(tmp_path):
     folder = process(tmp_path, 77, "data) (loader")
     (folder / "stack").write_bytes(STACK)
     (folder / "syscall").write_text("17 0x3 0x7f52a0 0x10000 0x0 0x0 0x0 0x7ffd 0x7f52\n")
@@ -96,7 +96,7 @@ def test_the_kernel_refuses_its_stack_to_who_has_not_the_capability():
     )
 
 
-def test_as_many_as_help_are_told_and_no_longer_than_helps(tmp_path):
+def test_as_many_as_help_are_reported_and_no_longer_than_helps(tmp_path):
     for pid in range(100, 150):
         process(tmp_path, pid, "loader")
     assert len(read_blocked_tasks(tmp_path)) == 16

@@ -98,7 +98,7 @@ def test_a_new_segment_tells_the_affinities_again(tmp_path: Path) -> None:
     source.close()
 
 
-def test_a_moved_queue_is_told_even_if_it_stands_still(tmp_path: Path) -> None:
+def test_a_moved_queue_is_reported_even_if_it_stands_still(tmp_path: Path) -> None:
     source = Interrupts(make_root(tmp_path, 4, queues=SYNTHETIC_QUEUES))
     source.read(at_second(0))
     write_files(tmp_path, {"proc/irq/301/effective_affinity_list": "2-3\n"})

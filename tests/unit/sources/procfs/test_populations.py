@@ -71,7 +71,7 @@ def told(source: Populations, second: float) -> dict[str, int]:
     return {str(row[1]): int(str(row[2])) for row in rows if row[3] is None}
 
 
-def test_every_number_is_told_once_and_then_only_what_changed(tmp_path: Path) -> None:
+def test_every_number_is_reported_once_and_then_only_what_changed(tmp_path: Path) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
     first = told(source, 0)
     assert first["tcp-sockets"] == 5_000
@@ -177,7 +177,7 @@ def test_lists_are_walked_again_when_a_number_moves(tmp_path: Path) -> None:
     assert background.started == 2
 
 
-def test_a_cache_that_emptied_is_told_again(tmp_path: Path) -> None:
+def test_a_cache_that_emptied_is_reported_again(tmp_path: Path) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
     told(source, 0)
     make_root(tmp_path, mounts=40)

@@ -36,7 +36,7 @@ def test_an_actor_that_died_with_its_node_and_not_one_that_was_asked_to_exit() -
     assert {event.key for event in found} == {"93454afda61dea1a9fed52bd02000000"}
 
 
-def test_a_job_that_failed_is_told_without_its_log() -> None:
+def test_a_job_that_failed_is_reported_without_its_log() -> None:
     (event,) = events("frozen_node/export_events/event_EXPORT_SUBMISSION_JOB.log")
     assert (event.kind, event.fields["exit_code"]) == ("ray_job_failed", 1)
     assert event.message.endswith("Job entrypoint command failed with exit code 1")
@@ -44,7 +44,7 @@ def test_a_job_that_failed_is_told_without_its_log() -> None:
     assert told.key == event.key
 
 
-def test_a_job_that_succeeded_is_told_and_one_that_was_stopped_is_not() -> None:
+def test_a_job_that_succeeded_is_reported_and_one_that_was_stopped_is_not() -> None:
     told = (
         b'{"source_type": "JOBS", "timestamp": "1760000000", "message": "Completed a ray job'
         b' raysubmit_1 with a status %s.",'

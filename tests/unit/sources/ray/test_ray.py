@@ -27,7 +27,7 @@ from necroscope.sources.ray import session_logs
 from necroscope.sources.ray.dashboard import Dashboard, parse_address
 
 
-def test_a_frozen_node_is_told_once_by_all_the_files_together(tmp_path: Path) -> None:
+def test_a_frozen_node_is_reported_once_by_all_the_files_together(tmp_path: Path) -> None:
     logs = session(tmp_path)
     source = make(tmp_path)
     assert kinds(look(source, 0)) == {}

@@ -111,7 +111,7 @@ def append(logs: Path, count: int, text: str) -> None:
             file.write(text)
 
 
-def test_of_more_files_than_are_held_open_each_line_is_told_once(
+def test_of_more_files_than_are_held_open_each_line_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_logs, "FILE_LIMIT", 3)

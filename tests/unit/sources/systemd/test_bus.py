@@ -53,7 +53,7 @@ def test_many_questions_get_their_answers_and_signals_are_passed_over(tmp_path: 
         bus.close()
 
 
-def test_what_is_not_there_has_no_answer_and_other_errors_are_told(tmp_path: Path) -> None:
+def test_what_is_not_there_has_no_answer_and_other_errors_are_reported(tmp_path: Path) -> None:
     errors = ["org.freedesktop.systemd1.NoSuchUnit"]
 
     def answer(data: bytes) -> bytes | None:
@@ -118,7 +118,7 @@ def test_a_bus_that_hangs_after_the_greeting_costs_the_deadline(tmp_path: Path) 
     assert len(greeted) == 2
 
 
-def test_without_a_socket_the_way_out_is_told(tmp_path: Path) -> None:
+def test_without_a_socket_the_way_out_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SourceUnavailable, match="No such file") as caught:
         Bus(tmp_path)
     assert "--host-root" in caught.value.hint

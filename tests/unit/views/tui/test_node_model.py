@@ -23,7 +23,7 @@ def test_a_kernel_that_counts_only_all_controllers_together_is_shown_as_such(nod
     assert (found.controller, found.dying, found.per_minute) == ("unified", 7, None)
 
 
-def test_tracked_cgroups_whose_dead_cannot_be_told_are_not_zero_dead(node: Any) -> None:
+def test_tracked_cgroups_whose_dead_cannot_be_reported_are_not_zero_dead(node: Any) -> None:
     node.zombies(0, None, tracked=70_000)
     found = zombies(node, node.at(1))
     assert found

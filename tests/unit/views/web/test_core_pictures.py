@@ -183,7 +183,7 @@ def test_a_window_without_a_recording_has_nothing(pictures: CorePictures) -> Non
     assert (cells == NOT_RECORDED).all()
 
 
-def test_damage_is_told_in_a_long_stretch_too(tmp_path: Path) -> None:
+def test_damage_is_reported_in_a_long_stretch_too(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     for start in (0, 300):
         path = (

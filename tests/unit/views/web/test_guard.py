@@ -37,7 +37,7 @@ def ask(path: str, base: str = "http://localhost:8080", **headers: str) -> httpx
 @pytest.mark.parametrize(
     "path", ["/", "/api/recording", "/openapi.json", "/assets/x.js", "/api/../api/recording"]
 )
-def test_without_the_token_nothing_is_told(path: str) -> None:
+def test_without_the_token_nothing_is_reported(path: str) -> None:
     answer = ask(path)
     assert answer.status_code == 401
     assert "data" not in answer.text

@@ -56,7 +56,7 @@ def test_nothing_is_started_before_it_is_asked(search: IncidentSearch) -> None:
     assert search._begun_before is None
 
 
-def test_a_process_that_cannot_be_started_is_told(
+def test_a_process_that_cannot_be_started_is_reported(
     search: IncidentSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object) -> None:

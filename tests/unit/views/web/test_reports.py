@@ -94,7 +94,7 @@ def test_a_long_recording_tells_what_was_found_until_now_newest_first(
     assert len(asked.asked) == 3
 
 
-def test_an_hour_that_fails_is_told_and_the_others_are_shown(
+def test_an_hour_that_fails_is_reported_and_the_others_are_shown(
     of_three_hours: tuple[Reports, Search],
 ) -> None:
     reports, asked = of_three_hours

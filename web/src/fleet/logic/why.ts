@@ -37,7 +37,7 @@ export function moreText(table: Table): string {
   return `nodes with it are affected ${Number(times.toPrecision(2)).toLocaleString("en")} times as often`;
 }
 
-/** A place that holds on the very nodes of some facts is what people ask about, so it is told first. */
+/** A place that holds on the very nodes of some facts is what people ask about, so it comes first. */
 export function titleOf(leader: Leader): string {
   const [place] = leader.places;
   if (!place) return leader.name;
@@ -85,8 +85,8 @@ export function relationText(leader: Leader): string {
 /** What the nodes say that have one of the two only. */
 export function partingText(leader: Leader): string {
   const [[, thisOnly], [firstOnly]] = strata(leader);
-  const told = (group: Group) => (group.nodes ? rateText(group) : "none");
-  return `Nodes with this but without the first: ${told(thisOnly)}. Nodes with the first but without this: ${told(firstOnly)}.`;
+  const shown = (group: Group) => (group.nodes ? rateText(group) : "none");
+  return `Nodes with this but without the first: ${shown(thisOnly)}. Nodes with the first but without this: ${shown(firstOnly)}.`;
 }
 
 export const BADGES: Record<string, string> = {

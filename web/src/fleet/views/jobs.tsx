@@ -90,10 +90,10 @@ function Opening({ row }: { row: EndedJob }) {
 function Story({ job }: { job: string }) {
   const app = useApp();
   const answer = useAnswer("job", (state, signal) => app.source.job(ofJobKey(job), state, signal), job);
-  return <Asked answer={answer} asking="following the chain …">{(value) => <Told story={value} />}</Asked>;
+  return <Asked answer={answer} asking="following the chain …">{(value) => <JobChain story={value} />}</Asked>;
 }
 
-function Told({ story }: { story: JobStory }) {
+function JobChain({ story }: { story: JobStory }) {
   const { cost } = story;
   return (
     <article class="why" id="story">

@@ -31,13 +31,13 @@ function takenToken(): string | null {
 }
 
 function SignIn({ source, error, again }: { source: CollectorSource; error: unknown; again: () => void }) {
-  const [told, setTold] = useState<unknown>(error);
+  const [problem, setProblem] = useState<unknown>(error);
   const submitted = (event: SubmitEvent) => {
     event.preventDefault();
     const token = String(new FormData(event.currentTarget as HTMLFormElement).get("token") ?? "").trim();
-    source.signIn(token).then(again, setTold);
+    source.signIn(token).then(again, setProblem);
   };
-  const isFirst = told instanceof NotSignedIn && told.isMissing;
+  const isFirst = problem instanceof NotSignedIn && problem.isMissing;
   return (
     <form class="failure" id="sign-in" onSubmit={submitted}>
       <h1><span class="brand">necroscope</span> fleet</h1>
@@ -46,7 +46,7 @@ function SignIn({ source, error, again }: { source: CollectorSource; error: unkn
         <input name="token" type="password" required autoFocus autocomplete="off" placeholder="necro_…" aria-label="token" />
         <button type="submit">open</button>
       </p>
-      {!isFirst && <p class="happened" role="alert">{told instanceof Error ? told.message : String(told)}</p>}
+      {!isFirst && <p class="happened" role="alert">{problem instanceof Error ? problem.message : String(problem)}</p>}
       <p class="faint">Make one with <code>necroscope fleet token new --role read --cluster NAME --to tokens.toml</code>, or open a link that ends in <code>#token=…</code></p>
     </form>
   );
