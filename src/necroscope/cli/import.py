@@ -125,7 +125,7 @@ def command(
     _refuse_empty(options)
     with progress_bar() as progress:
         reports = import_hosts(files, directory, replace(options, progress=progress), _events_of)
-    click.echo(_told_as_json(reports) if as_json else "\n\n".join(map(_to_text, reports)))
+    click.echo(_reports_to_json(reports) if as_json else "\n\n".join(map(_to_text, reports)))
 
 
 def _labels(labels: tuple[str, ...]) -> dict[str, str]:
