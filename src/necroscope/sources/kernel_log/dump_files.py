@@ -9,11 +9,13 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 MOST_BYTES: Final = 256 * 1024
 _MOST_FILES: Final = 64
+_MOST_LOOKED_AT: Final = 50_000
 # Each with the depth at which its files lie.
 _PLACES: Final = (
     ("pstore", "sys/fs/pstore", ("dmesg-*",)),
@@ -59,16 +61,18 @@ def _dumps(root: Path) -> Iterator[Dump]:
 
 
 def _files(directory: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """At most this many, those that were last by name: the names hold times or numbers."""
+    """At most this many, those that were last by name: the names hold times or numbers. Others'
+    do not take their places.
+    """
     with contextlib.suppress(OSError):
-        return sorted(path for one in patterns for path in directory.glob(one))[-_MOST_FILES:]
+        found = islice((path for one in patterns for path in directory.glob(one)), _MOST_LOOKED_AT)
+        own = [path for path in found if not _is_of_others(path.parent)]
+        return sorted(own)[-_MOST_FILES:]
     return []
 
 
 def _read(place: str, path: Path) -> Dump | None:
     """The end of a regular file of root; nothing that would wait or lead elsewhere is opened."""
-    if _is_of_others(path.parent.lstat()):
-        return None
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         found = os.fstat(descriptor)
@@ -81,7 +85,9 @@ def _read(place: str, path: Path) -> Dump | None:
         os.close(descriptor)
 
 
-def _is_of_others(directory: os.stat_result) -> bool:
-    return bool(
-        directory.st_uid or directory.st_mode & stat.S_IWOTH or not stat.S_ISDIR(directory.st_mode)
-    )
+def _is_of_others(directory: Path) -> bool:
+    try:
+        found = directory.lstat()
+    except OSError:
+        return True
+    return bool(found.st_uid or found.st_mode & stat.S_IWOTH or not stat.S_ISDIR(found.st_mode))

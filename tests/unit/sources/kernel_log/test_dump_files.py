@@ -54,3 +54,15 @@ def test_files_that_another_user_could_make_do_not_count(tmp_path: Path) -> None
     (crash / "link/vmcore-dmesg.txt").symlink_to(own)
     os.mkfifo(crash / "link/dmesg.1")
     assert newest_dump(tmp_path, 0) is None
+
+
+def test_many_files_of_another_user_do_not_hide_roots(tmp_path: Path) -> None:
+    """/var/crash is open to all on some systems, and the last by name count."""
+    crash = tmp_path / "var/crash"
+    write(crash / "202611180930/vmcore-dmesg.txt", "[ 1.000000] Kernel panic\n")
+    for number in range(100):
+        theirs = write(crash / f"zzz{number}/vmcore-dmesg.txt", "[ 1.000000] nothing\n")
+        os.chown(theirs.parent, 65534, 65534)
+    dump = newest_dump(tmp_path, 0)
+    assert dump is not None
+    assert b"Kernel panic" in dump.text
