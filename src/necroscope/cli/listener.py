@@ -16,6 +16,6 @@ def listener_on(
         raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}", hint) from None
     # Connections have it from here. asyncio sets it only where a socket was made for TCP by number,
     # which `create_server` does not. Without it the body of an answer waits until the other side
-    # acknowledges the head, which browsers do after 40 ms.
+    # acknowledges the head, for which its kernel may take 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

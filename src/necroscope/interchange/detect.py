@@ -42,7 +42,7 @@ def detect(path: Path) -> FileKind:
         raise UsageError(
             f"{path} is empty", "the tool that was to write it did not finish: capture again"
         )
-    # Not above: perf.data is told by its magic, without the readers of all other kinds.
+    # Not above: perf.data is known by its magic, without the readers of all other kinds.
     from necroscope.interchange.other_kinds import kind_of_other  # noqa: PLC0415
 
     kind = kind_of_other(head)

@@ -128,7 +128,10 @@ class Tree:
         """
         rank = np.zeros(len(names), dtype=np.int64)
         rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-        return np.lexsort((rank[self.frame], self.parent, depth))
+        # One number for all three, which a lexsort takes four times as long for: with two million
+        # rows, as many names and a depth of a thousand it still has its 63 bits.
+        callers = depth * (len(self) + 1) + self.parent + 1
+        return np.argsort(callers * len(names) + rank[self.frame], kind="stable")
 
 
 @dataclass(frozen=True, slots=True)
