@@ -33,6 +33,12 @@ const BEFORE_EVENT_MS = 5000;
 const AFTER_EVENT_MS = 1000;
 const SHORT_SPAN_MS = 600_000;
 
+/** A piece of advice, and the command at its end, if there is one. */
+export function commandApart(advice: string): [string, string | null] {
+  const found = /: (necroscope [^():]*(?::\d\d[^():]*)*)$/.exec(advice);
+  return found ? [advice.slice(0, found.index + 1), found[1]!] : [advice, null];
+}
+
 /** Those first in which something broke, then the surest; by time what is equal. */
 export function ranked(incidents: readonly Incident[]): Incident[] {
   const weight = (incident: Incident) =>

@@ -4,7 +4,7 @@ import { useAtom } from "../lib/atom";
 import type { Evidence, Incident, ReportAnswer, Verdict } from "../logic/answers";
 import { kindText } from "../logic/events";
 import { busiest, tellingMode } from "../logic/core_map";
-import { confidenceText, laneOf, ranked, withEvidence, withIncident, withMoment, type Lane } from "../logic/incident";
+import { commandApart, confidenceText, laneOf, ranked, withEvidence, withIncident, withMoment, type Lane } from "../logic/incident";
 import { durationText, rangeText, timeText } from "../logic/moment";
 import { MODE_TEXT } from "../logic/state";
 import { byLength } from "../logic/waits";
@@ -231,8 +231,10 @@ function Listed({ title, items, isOpen = false }: { title: string; items: string
     <details open={isOpen}>
       <summary>{title}</summary>
       <ul>
-        {items.map((item, number) => (
-          <li key={number}>{item}</li>
+        {items.map(commandApart).map(([text, command], number) => (
+          <li key={number}>
+            {text} {command && <code class="command">{command}</code>}
+          </li>
         ))}
       </ul>
     </details>

@@ -70,8 +70,8 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=(walked >= limits.confirmed and _are_many(case)) or is_made,
         evidence=[work, *what_held_the_core(case), *_counts(case), *numbers, *suffering(case)],
         summary=(
-            f"{culprit.comm if culprit else 'a task'} walks remembered names for"
-            f" {max(walked, made):.0%} of what {case.place} does in {case.seconds:.1f} s{case.beat}"
+            f"{culprit.comm if culprit else 'a task'} walked cached file names (dentries):"
+            f" {max(walked, made):.0%} of what {case.place} did in {case.seconds:.1f} s{case.beat}"
         ),
         culprit=culprit,
         origin=prober or origin_of(culprit),

@@ -32,7 +32,7 @@ def assess(case: Case) -> Assessment | None:
     holder, culprit = convoy.holder, convoy.culprit(case.node)
     whose = f"{holder.comm}[{holder.pid}]" if holder else "another process"
     stopped = ", which is stopped," if convoy.is_stopped else ""
-    has = "has and does not give back" if convoy.is_kept else f"had for {convoy.held_s:.1f} s"
+    has = "holds and does not release" if convoy.is_kept else f"held for {convoy.held_s:.1f} s"
     return Assessment(
         explains=0.9,
         is_confirmed=holder is not None and convoy.longest.seconds >= case.limits.longest_s,

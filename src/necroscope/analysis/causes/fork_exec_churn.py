@@ -63,7 +63,7 @@ def assess(case: Case) -> Assessment | None:
     text = f"{new_per_s:.0f} new processes per second come up in the samples of the core"
     return found.assessment(
         summary=(
-            f"{found.who} starts processes faster than they work: {found.share:.0%} of what"
+            f"{found.who} starts processes that hardly run: that is {found.share:.0%} of what"
             f" {case.place} does{case.beat}"
         ),
         origin=origin_of(found.culprit),

@@ -280,7 +280,7 @@ def _summary(walk: _Walk, maker: str | None) -> str:
     cost = format_duration(round(state.per_object_ns))
     when = ""
     if state.one_second_at_ns is not None:
-        when = f"; at this growth a turn takes 1 s at {format_moment(state.one_second_at_ns)}"
+        when = f"; at this growth one walk takes 1 s by {format_moment(state.one_second_at_ns)}"
     return f"{held}: about {cost} for each of {over}{when}"
 
 

@@ -59,10 +59,10 @@ def assess(case: Case) -> Assessment | None:
     is_felt = case.core is not None or stalled >= case.limits.stalled
     taker = _taker(case)
     origin = cgroup_or_process(taker) if taker else None
-    meanwhile = f" while {taker.comm} takes what it frees" if taker else ""
+    meanwhile = f", while {taker.comm} used up what it freed" if taker else ""
     return found.assessment(
         summary=(
-            f"kswapd has {found.share:.0%} of what {case.place} does for"
+            f"kswapd was {found.share:.0%} of what {case.place} did for"
             f" {case.seconds:.1f} s{meanwhile}"
         ),
         origin=origin or Origin("kernel", "kswapd"),
