@@ -4,10 +4,11 @@ Every node is a real HTTP client (`http.client`) with a connection of its own th
 minute: the minute summaries of 96 cores, 200 folded stacks, a few events, a pulse. The time from
 the first byte of a request to its answer counts. Beside it `/healthz` is asked all the time: how
 long it waits is how long the event loop was held. At the end the collector is told to end, and
-every batch that was acknowledged must be in the lake once.
+every batch that was acknowledged must be in the lake once. With `--hostile` one more node lies.
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from hostile_node import TOKENS, HostileNode
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.protocol import BATCHES_PATH, Batch, encode
 from necroscope.fleet.table_files import distinct
@@ -60,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every", type=float, default=60, help="seconds between two batches of a node"
     )
     parser.add_argument("--lake", help="instead of a directory that is removed after it")
+    parser.add_argument("--hostile", action="store_true", help="with a node whose token was stolen")
     parser.add_argument("--json", action="store_true")
 
 
@@ -186,7 +189,7 @@ def ask_health(
 
 def start(lake: str, scratch: Path) -> tuple["subprocess.Popen[str]", int]:
     tokens = scratch / "tokens.toml"
-    tokens.write_text(entry_text(TOKEN, Grant("bench", "push")), "utf-8")
+    tokens.write_text(entry_text(TOKEN, Grant("bench", "push")) + TOKENS, "utf-8")
     words = [*SERVE, "--lake", lake, "--tokens", str(tokens), "--port", "0", "--node-rate", "1000"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -272,13 +275,16 @@ def run(arguments: argparse.Namespace) -> None:
         url = arguments.lake or str(Path(scratch) / "lake")
         process, port = start(url, Path(scratch))
         before_s, began_s = cpu_s(process.pid), time.perf_counter()
+        liar = HostileNode(port)
         try:
-            measured = drive(process, port, arguments)
+            with liar if arguments.hostile else contextlib.nullcontext():
+                measured = drive(process, port, arguments)
             elapsed_s, used_s = time.perf_counter() - began_s, cpu_s(process.pid) - before_s
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=120)
         found = summary(measured, used_s, elapsed_s, Lake.open(url))
+        found |= {"hostile": dict(liar.statuses)} if arguments.hostile else {}
     print(json.dumps(found) if arguments.json else told(found))
     assert found["acknowledged"] == found["in_lake_once"], (
         "an acknowledged batch is missing, or there twice"
