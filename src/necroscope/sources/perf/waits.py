@@ -40,8 +40,8 @@ _REST: Final = (
     " waits that end between two ticks are not seen"
 )
 _BOUND: Final = (
-    f"more waits than are kept: the longest {_MOST_ROWS} per tick and {_MOST_ROWS_OF_TENANT} per"
-    " cgroup"
+    f"more waits than are kept: {_MOST_ROWS} per tick, cgroups in turns, the longest"
+    f" {_MOST_ROWS_OF_TENANT} of each"
 )
 
 
@@ -227,16 +227,17 @@ def _apart(records: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
 
 def bounded(records: Sequence[bytes]) -> tuple[list[tuple[int, bytes]], int]:
     """With their places, as many as may be kept of all and of each tenant, and how many are left
-    out.
+    out. Tenants take turns: who makes some cgroups and waits in each does not take all places.
     """
     tenants: Counter[int] = Counter()
-    kept: list[tuple[int, bytes]] = []
+    in_line: list[tuple[int, int]] = []
     for place, record in enumerate(records):
         owner = tenant(record)
-        if len(kept) < _MOST_ROWS and tenants[owner] < _MOST_ROWS_OF_TENANT:
+        if tenants[owner] < _MOST_ROWS_OF_TENANT:
+            in_line.append((tenants[owner], place))
             tenants[owner] += 1
-            kept.append((place, record))
-    return kept, len(records) - len(kept)
+    kept = sorted(in_line)[:_MOST_ROWS]
+    return [(place, records[place]) for _, place in kept], len(records) - len(kept)
 
 
 def is_long(records: Sequence[bytes]) -> bool:

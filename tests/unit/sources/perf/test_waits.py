@@ -153,6 +153,16 @@ def test_one_tenant_does_not_take_the_rows_of_another() -> None:
     assert left_out == len(noisy) + 1 - len(kept) > 0
 
 
+def test_one_who_may_make_cgroups_does_not_take_the_rows_of_another() -> None:
+    noisy = [
+        record(waited_ms=900, cgroup_id=cgroup, tid=tid)
+        for cgroup in range(40, 60)
+        for tid in range(1, 40)
+    ]
+    kept, _ = bounded([*noisy, record(waited_ms=30, cgroup_id=90)])
+    assert [parse(one).task.cgroup_id for _, one in kept].count(90) == 1
+
+
 def test_a_wait_that_goes_on_is_written_when_it_has_doubled() -> None:
     known, written = OpenWaits(), []
     for second in range(1, 33):
