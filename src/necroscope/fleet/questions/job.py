@@ -11,7 +11,9 @@ from necroscope.analysis.jobs.tell import outcome_of
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.questions.job_members import (
+    JobsInTime,
     read_failed_jobs,
+    read_last_failed_jobs,
     read_named_jobs,
     read_newest_jobs,
     read_runs,
@@ -40,12 +42,14 @@ def job(
     """By its id or the end of it, the newest run or the one at a moment; without a name the one
     that failed last.
     """
-    jobs = (
-        read_failed_jobs(questions, span)
-        if name is None
-        else read_named_jobs(questions, span, name)
-    )
-    found = found_runs(read_runs(questions, span, jobs)) if jobs else []
+    if name is not None:
+        named = read_named_jobs(questions, span, name)
+    elif at_ns is None:
+        named = read_last_failed_jobs(questions, span)
+    else:
+        around = Span(max(span.from_ns, at_ns - _DAY_NS), min(span.to_ns, at_ns + _DAY_NS))
+        named = JobsInTime(read_failed_jobs(questions, around), around)
+    found = found_runs(read_runs(questions, named.span, named.jobs)) if named.jobs else []
     if name is None:
         found = [one for one in found if outcome_of(one.run.members) == "failed"]
     if not found:

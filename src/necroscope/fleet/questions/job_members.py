@@ -41,6 +41,15 @@ QUALIFY row_number() OVER (
 _JOBS: Final = pa.schema([("cluster", pa.string()), ("job", pa.string())])
 _FEW: Final = 64
 JobKey = tuple[str, str]
+# Of one name, or that failed last: the newest of them is told.
+_MOST_NAMED: Final = 16
+
+
+class JobsInTime(NamedTuple):
+    """`span` holds all that the lake has of them, in as few days as possible."""
+
+    jobs: list[JobKey]
+    span: Span
 
 
 class NodeClock(NamedTuple):
@@ -106,14 +115,35 @@ def read_failed_jobs(questions: LakeQuestions, span: Span) -> list[JobKey]:
     return list(questions.rows(query, {"job_members": View(span, ("job", "pid", "status"))}))
 
 
-def read_named_jobs(questions: LakeQuestions, span: Span, name: str) -> list[JobKey]:
-    """Jobs of that id, or whose id ends in it."""
+def read_named_jobs(questions: LakeQuestions, span: Span, name: str) -> JobsInTime:
+    """Jobs of that id, or whose id ends in it. The exact id is looked for first: it is compared
+    while files are read.
+    """
+    exact = _jobs_in_time(questions, span, "job = ?", name)
+    return exact if exact.jobs else _jobs_in_time(questions, span, "ends_with(job, ?)", f"/{name}")
+
+
+def read_last_failed_jobs(questions: LakeQuestions, span: Span) -> JobsInTime:
+    """The last few of which a member failed."""
+    return _jobs_in_time(questions, span, "status <> ?", 0)
+
+
+def _jobs_in_time(
+    questions: LakeQuestions, span: Span, condition: str, value: str | int
+) -> JobsInTime:
+    """A cluster that they are part of is told of every hour, and so is a member that lives."""
     query = (
-        "SELECT DISTINCT cluster, job FROM job_members WHERE job = ? OR ends_with(job, ?)"
-        " ORDER BY ALL"
+        f"SELECT cluster, job, min(time), max(time) FROM job_members WHERE {condition}"
+        " GROUP BY ALL ORDER BY max(time + coalesce(clock_offset_ns, 0)) DESC, cluster, job LIMIT ?"
     )
-    view = View(span, ("job", "pid"))
-    return list(questions.rows(query, {"job_members": view}, [name, f"/{name}"]))
+    view = View(span, ("job", "pid", "status", "clock_offset_ns"))
+    rows = questions.rows(query, {"job_members": view}, [value, _MOST_NAMED])
+    jobs = [(cluster, job) for cluster, job, *_ in rows]
+    if not rows:
+        return JobsInTime(jobs, span)
+    from_ns = min(first_ns for *_, first_ns, _ in rows) - 2 * _HOUR_NS
+    to_ns = max(last_ns for *_, last_ns in rows) + 2 * _HOUR_NS
+    return JobsInTime(jobs, Span(max(span.from_ns, from_ns), min(span.to_ns, to_ns)))
 
 
 def read_newest_jobs(questions: LakeQuestions, span: Span, most: int) -> list[JobKey]:
