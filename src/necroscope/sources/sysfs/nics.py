@@ -4,6 +4,9 @@ driver's own.
 `queues/tx-N/tx_timeout` counts the watchdog's hits for every driver; the kernel log tells some of
 them only once per boot. Devices are those with a driver behind them, and veth, which carry the
 containers; lo, bridges, tunnels and ifb are left out.
+
+veth writes nothing to the kernel log. Where it is all that a node has, as in a container that is a
+node, a link that went is an event by its counter.
 """
 
 import os
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import SourceUnavailable
+from necroscope.model.event import Event
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Moment, Reading, Row, Source, Trouble
 from necroscope.model.tables import TABLES
@@ -42,6 +46,7 @@ class Nic:
     is_veth: bool
     firmware: str | None = None
     values: dict[str, int] = field(default_factory=dict)
+    carrier_changes: int | None = None
 
     @classmethod
     def at(cls, folder: str, name: str) -> "Nic | None":
@@ -72,6 +77,19 @@ class Nic:
             (time_ns, clean(self.name), self.driver, self.firmware, name, value)
             for name, value in changed
         ]
+
+    def lost_link(self, counters: dict[str, int], time_ns: int) -> Row | None:
+        """An event, if its link went since the last time."""
+        before, self.carrier_changes = self.carrier_changes, counters.get("carrier_changes")
+        changes = (self.carrier_changes or 0) - (before or 0)
+        is_up = (read_once(f"{self.folder}/carrier") or b"").strip() == b"1"
+        if before is None or changes <= 0 or (is_up and changes < 2):
+            return None
+        name = clean(self.name)
+        words = f"{name}: its link went" + (" and came back" if is_up else " down")
+        return Event(
+            time_ns=time_ns, kind="nic_link_down", device=name, by_kernel=True, message=words
+        ).row()
 
     def _queue_files(self) -> list[str]:
         """veth has no watchdog."""
@@ -128,10 +146,13 @@ class Nics(Source):
         if asked:
             gaps += self._add_answers(counters, late, now)
         rows = [row for nic in nics for row in nic.changes(counters[nic.name], now.time_ns)]
+        lost = [nic.lost_link(counters[nic.name], now.time_ns) for nic in nics if not asked]
+        events = [row for row in lost if row is not None]
         self._read_at = now
         trouble = self._ethtool.trouble if self._ethtool is not None else None
         parts = (Trouble("ethtool", self.tables, trouble),) if trouble is not None else ()
-        return Reading({"nics": rows}, gaps, parts=parts)
+        found = {"nics": rows, "events": events} if events else {"nics": rows}
+        return Reading(found, gaps, parts=parts)
 
     def close(self) -> None:
         if self._ethtool is not None:

@@ -160,3 +160,38 @@ def test_this_machine_can_be_read() -> None:
     rows = source.read(at_second(0)).rows["nics"]
     assert all(isinstance(row[5], int) for row in rows)
     source.close()
+
+
+def _carrier(root: Path, changes: int, is_up: bool) -> None:
+    texts = {"carrier_changes": f"{changes}\n", "carrier": "1\n" if is_up else "0\n"}
+    write_files(root / "sys/class/net/eth0", texts)
+
+
+def test_a_link_that_went_is_an_event_where_veth_is_all_a_node_has(tmp_path: Path) -> None:
+    _veth(tmp_path, "eth0")
+    _carrier(tmp_path, 2, is_up=True)
+    source = Nics(tmp_path)
+    names = [column.name for column in TABLES["events"].columns]
+    found = []
+    for second, (changes, is_up) in enumerate([(2, True), (3, False), (4, True), (6, True)]):
+        _carrier(tmp_path, changes, is_up)
+        rows = source.read(at_second(5 * second)).rows.get("events", [])
+        found += [dict(zip(names, row, strict=True)) for row in rows]
+    source.close()
+    assert [one["message"] for one in found] == [
+        "eth0: its link went down",
+        "eth0: its link went and came back",
+    ]
+    assert {(one["kind"], one["device"], one["by_kernel"]) for one in found} == {
+        ("nic_link_down", "eth0", True)
+    }
+
+
+def test_the_veth_of_a_pod_that_ends_is_no_event_of_its_node(tmp_path: Path) -> None:
+    make_root(tmp_path, 2, queues=1)
+    _veth(tmp_path, "veth1")
+    source = Nics(tmp_path)
+    for changes in (2, 3):
+        write_files(tmp_path / "sys/class/net/veth1", {"carrier_changes": f"{changes}\n"})
+        assert "events" not in source.read(at_second(5 * changes)).rows
+    source.close()
