@@ -21,15 +21,16 @@ from necroscope.model.units import NS_PER_S
 
 _TABLE: Final = "job_members"
 _COLUMNS: Final = (
-    "cluster", "node", "time", "job", "kind", "ended_ns", "status", "clock_offset_ns",
+    "cluster", "node", "time", "job", "kind", "role", "ended_ns", "status", "clock_offset_ns",
 )  # fmt: skip
 # Members that live are reported once per hour.
 _KNOWN_NS: Final = 2 * 3600 * NS_PER_S
 _TOLD_NS: Final = 300 * NS_PER_S
 _MOST_JOBS: Final = 50_000
 _MOST_DEATHS: Final = 32
-# Other kinds end their workers all the time: there only a signal is a death.
+# Other kinds end their workers all the time: there only a signal is a death, or a driver's failure.
 _GROUPS: Final = frozenset({"torch", "slurm", "mpi"})
+_DRIVER: Final = "driver"
 _BY_SIGNAL: Final = 0x7F
 
 
@@ -121,5 +122,5 @@ def _is_death(row: dict[str, Any]) -> bool:
     return (
         bool(status)
         and row["ended_ns"] is not None
-        and (row["kind"] in _GROUPS or bool(status & _BY_SIGNAL))
+        and (row["kind"] in _GROUPS or row["role"] == _DRIVER or bool(status & _BY_SIGNAL))
     )

@@ -23,7 +23,14 @@ from necroscope.sources.background import Background
 from necroscope.sources.jobs.followed_member import FollowedMember, parse_address, tenant_of
 from necroscope.sources.jobs.last_words import TAIL_BYTES, LastWords, last_words
 from necroscope.sources.jobs.membership import VARIABLES, membership, waits_for_job
-from necroscope.sources.jobs.newcomers import Newcomer, Newcomers, in_turns
+from necroscope.sources.jobs.newcomers import (
+    Newcomer,
+    Newcomers,
+    in_turns,
+    read_newcomer,
+    real_user,
+)
+from necroscope.sources.jobs.ray_drivers import RayDriver, list_drivers, session_logs
 from necroscope.sources.jobs.stall_watch import Stall, StallWatch
 from necroscope.sources.kept_file import read_once
 from necroscope.sources.service_event import service_event
@@ -36,8 +43,14 @@ PROGRESS_LIMIT: Final = 64
 ASKED_AT_ONCE: Final = 64
 # A row waits this long for the words of a member that has ended.
 _WORDS_NS: Final = 5 * NS_PER_S
+# Clocks of files are coarse, and start times worked out.
+_LOG_LATE_NS: Final = 5 * NS_PER_S
 _GROUPS: Final = frozenset({"torch", "slurm", "mpi"})
 _BY_SIGNAL: Final = 0x7F
+
+
+# A descriptor of its log, what that said at the end, or the drivers of a raylet's session.
+_Found = int | LastWords | None | list[RayDriver]
 
 
 class VariablesReader(Protocol):
@@ -78,9 +91,9 @@ class Jobs(Source):
         self._is_rewritten = False
         self._refusal: NecroscopeError | None = None
         self._asked = self._refused = 0
-        self._logs: Background[list[tuple[FollowedMember, int | LastWords | None]]] = Background(
-            "jobs"
-        )
+        self._drivers: dict[int, RayDriver] = {}
+        self._is_listing_due = False
+        self._logs: Background[list[tuple[FollowedMember, _Found]]] = Background("jobs")
 
     def start_segment(self) -> None:
         """The next read writes every member, so that the segment explains itself."""
@@ -154,7 +167,7 @@ class Jobs(Source):
         member.close()
         self._stalls.forget(member.member.job, member.pid)
         self._ended.append(member)
-        if member.status and (member.member.kind in _GROUPS or member.status & _BY_SIGNAL):
+        if member.status and (_is_of_all(member) or member.status & _BY_SIGNAL):
             reading.rows.setdefault("events", []).append(_death(member))
             kind = "job_member_died"
             reading.alarms.append(Alarm(kind, None, None, None, False, now.time_ns))
@@ -162,7 +175,8 @@ class Jobs(Source):
     def _look(self, now: Moment, reading: Reading) -> None:
         boot_ns = self._boottime()
         self._newcomers.look(boot_ns)
-        asked = self._newcomers.take(ASKED_AT_ONCE)
+        self._is_listing_due = True
+        asked = self._newcomers.take(ASKED_AT_ONCE) + self._new_drivers(now, boot_ns)
         pids = [one.pid for one in asked]
         told = self._lookup.read_variables(pids, VARIABLES) if asked else []
         for newcomer, variables in zip(asked, told, strict=True):
@@ -176,6 +190,20 @@ class Jobs(Source):
             span = now.time_ns - self._every_ns, now.time_ns
             reading.gaps.append(Gap("job_members", *span, cause, lost=left))
 
+    def _new_drivers(self, now: Moment, boot_ns: int) -> list[Newcomer]:
+        """Processes that were looked at before they called `ray.init`."""
+        found = []
+        for pid, driver in list(self._drivers.items()):
+            if pid in self._members:
+                continue
+            one = read_newcomer(self._proc, pid)
+            started_ns = now.time_ns - (boot_ns - one.started_ns) if one is not None else 0
+            if one is None or started_ns > driver.written_ns + _LOG_LATE_NS:
+                del self._drivers[pid]
+            else:
+                found.append(one)
+        return found
+
     def _join(
         self,
         newcomer: Newcomer,
@@ -185,7 +213,8 @@ class Jobs(Source):
         reading: Reading,
     ) -> None:
         pid, uid = newcomer.pid, newcomer.uid
-        found = membership(told.variables or {}, told.log)
+        driver = self._drivers.get(pid)
+        found = driver.member if driver else membership(told.variables or {}, told.log)
         if found is None and waits_for_job(told.log):
             self._newcomers.postpone(newcomer)
         if found is None or not self._is_own(told.cgroup):
@@ -276,14 +305,20 @@ class Jobs(Source):
         """Logs of new members to be opened, and of those that have ended to be read."""
         new, self._unread = self._unread, []
         ended = [member for member in self._ended if member.log >= 0]
-        if new or ended:
+        raylets = [one for one in self._members.values() if one.member.role == "raylet"]
+        listed, self._is_listing_due = raylets if self._is_listing_due else [], False
+        if new or ended or listed:
             root_of = self._root_of
-            self._logs.start(lambda: list(_logs(root_of, new, ended)))
+            self._logs.start(lambda: list(_logs(root_of, new, ended, listed)))
 
     def _take_logs(self) -> None:
         for member, found in self._logs.take() or []:
             if isinstance(found, int):
                 member.log = found
+            elif isinstance(found, list):
+                # A user's files say nothing about processes of others.
+                own = [one for one in found if real_user(self._proc, one.pid) == member.uid]
+                self._drivers |= {one.pid: one for one in own}
             else:
                 member.words = found
                 member.close_log()
@@ -293,7 +328,8 @@ def _logs(
     root_of: Callable[[int], int | None],
     new: Sequence[FollowedMember],
     ended: Sequence[FollowedMember],
-) -> Iterator[tuple[FollowedMember, int | LastWords | None]]:
+    listed: Sequence[FollowedMember],
+) -> Iterator[tuple[FollowedMember, _Found]]:
     """In the thread."""
     for member in new:
         descriptor = _open_log(root_of, member)
@@ -305,6 +341,18 @@ def _logs(
             size = os.fstat(member.log).st_size
             tail = os.pread(member.log, TAIL_BYTES, max(0, size - TAIL_BYTES))
         yield member, last_words(tail)
+    for member in listed:
+        yield member, _drivers_of(root_of, member)
+
+
+def _drivers_of(root_of: Callable[[int], int | None], raylet: FollowedMember) -> _Found:
+    logs, root = session_logs(raylet.log_path), root_of(raylet.pid)
+    if root is None:
+        return []
+    try:
+        return list_drivers(root, logs) if logs is not None else []
+    finally:
+        os.close(root)
 
 
 def _open_log(root_of: Callable[[int], int | None], member: FollowedMember) -> int | None:
@@ -318,6 +366,11 @@ def _open_log(root_of: Callable[[int], int | None], member: FollowedMember) -> i
         return open_in_root(root, os.fsencode(member.log_path))
     finally:
         os.close(root)
+
+
+def _is_of_all(member: FollowedMember) -> bool:
+    """Whether its failure is its job's: Ray ends workers all the time."""
+    return member.member.kind in _GROUPS or member.member.role == "driver"
 
 
 def _death(member: FollowedMember) -> Row:

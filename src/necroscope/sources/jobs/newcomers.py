@@ -98,14 +98,25 @@ class Newcomers:
         return in_turns(oldest_first, lambda one: one.uid, most)
 
     def _read(self, pid: int, boot_ns: int) -> None:
-        try:
-            stat = parse_stat(read_once(f"{self._proc}/{pid}/stat") or b"")
-        except (ValueError, IndexError):
-            stat = None
-        if stat is None or stat.is_kernel_thread or stat.state in "ZX":
+        stat = _read_stat(self._proc, pid)
+        if stat is None:
             self._known.add(pid)
         elif boot_ns - since_boot_ns(stat) >= _SETTLED_NS:
             self.waiting[pid] = Newcomer(pid, real_user(self._proc, pid), stat)
+
+
+def read_newcomer(proc: Path, pid: int) -> Newcomer | None:
+    """None if it is gone, or a thread of the kernel."""
+    stat = _read_stat(proc, pid)
+    return None if stat is None else Newcomer(pid, real_user(proc, pid), stat)
+
+
+def _read_stat(proc: Path, pid: int) -> ProcessStat | None:
+    try:
+        stat = parse_stat(read_once(f"{proc}/{pid}/stat") or b"")
+    except (ValueError, IndexError):
+        return None
+    return None if stat.is_kernel_thread or stat.state in "ZX" else stat
 
 
 def since_boot_ns(stat: ProcessStat) -> int:
