@@ -2,14 +2,16 @@
 
 import json
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from necroscope.analysis.jobs.member import JobNode, Member
-from necroscope.analysis.jobs.reading import newest_members, read_members, read_node
+from necroscope.analysis.jobs.member import Member
+from necroscope.analysis.jobs.reading import Standing, newest_members, read_node
 from necroscope.analysis.jobs.runs import JobRun, choose, runs
+from necroscope.analysis.jobs.story import JobStory
 from necroscope.analysis.jobs.tell import outcome_of, tell
 from necroscope.cli.fleet_asking import width
 from necroscope.cli.opened_recording import opened_recording
@@ -17,10 +19,12 @@ from necroscope.cli.recording_place import find_recording
 from necroscope.errors import UsageError
 from necroscope.model.names import clean
 from necroscope.model.span import Span
-from necroscope.model.units import format_moment, parse_moment_ns
+from necroscope.model.units import NS_PER_S, format_moment, parse_moment_ns
 from necroscope.store.query import Store
 from necroscope.verdicts.reading import read_incidents
 from necroscope.views.fleet.jobs import job_to_text, jobs_to_text
+
+_SEGMENT_NS: Final = 300 * NS_PER_S
 
 
 @click.command()
@@ -76,20 +80,25 @@ def jobs_answer(found: list[JobRun]) -> dict[str, Any]:
     return {"schema": 1, **span.as_json(), "count": len(jobs), "jobs": jobs}
 
 
-def story(run: JobRun, stores: dict[str, Store]) -> Any:
-    """With the verdicts of the minutes around its end."""
-    nodes = [_node(stores[node], run.end_span, node) for node in run.nodes]
-    return tell(run.job, run.members, nodes)
-
-
-def _node(store: Store, span: Span, node: str) -> JobNode:
-    first_ns, end_ns = store.span()
-    window = Span(max(span.from_ns, first_ns), min(span.to_ns, end_ns + 1))
-    return read_node(store, window, read_incidents(store, window), node)
+def story(run: JobRun, stores: dict[str, Store]) -> JobStory:
+    """With how its members stood and the verdicts, of the minutes around its end."""
+    nodes, members = [], []
+    for node in run.nodes:
+        store = stores[node]
+        first_ns, end_ns = store.span()
+        span = Span(max(run.end_span.from_ns, first_ns), min(run.end_span.to_ns, end_ns + 1))
+        standing = Standing(store, span)
+        own = [member for member in run.members if member.node == node]
+        members += [standing.of(member, span.to_ns) for member in own]
+        nodes.append(read_node(store, span, read_incidents(store, span), node))
+    return tell(run.job, members, nodes)
 
 
 def _all(store: Store, node: str) -> list[Member]:
-    return read_members(store, _whole(store), node)
+    """A member that lives is written again with each segment."""
+    whole = _whole(store)
+    found = newest_members(store, whole, node)
+    return [replace(one, seen_ns=min(one.seen_ns + _SEGMENT_NS, whole.to_ns)) for one in found]
 
 
 def _whole(store: Store) -> Span:

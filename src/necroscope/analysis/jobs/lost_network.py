@@ -1,22 +1,23 @@
-"""A member that lost another because its own node lost the network: the driver reset the device,
-and the node's own verdict says what kept its queues from being served.
+"""A job that lost a member because its node lost the network: the driver reset the device, or its
+link went, and the node's own verdict may say what kept its queues from being served.
 
 The member itself was neither starved nor blocked: it waited for an answer, like any member whose
-peer is gone. So it takes all of these: the member's words are those of one that lost another, the
-kernel reported the device on its node, and an incident with a named cause holds that report and
-began before the member gave up.
+peer is gone. So it takes the kernel's report of the device on its node before the job died and,
+where that is a device that was reset, an incident with a named cause around it: devices are reset
+for many reasons. A link that went is its own reason.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from necroscope.analysis.jobs.member import JobNode, Member, NodeEvent, NodeIncident
+from necroscope.analysis.jobs.member import JobNode, NodeEvent, NodeIncident
 from necroscope.analysis.report import UNKNOWN
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
-NETWORK_EVENTS: Final = frozenset({"nic_reset", "nic_tx_timeout", "nic_reset_failed"})
+_LINK_DOWN: Final = "nic_link_down"
+NETWORK_EVENTS: Final = frozenset({"nic_reset", "nic_tx_timeout", "nic_reset_failed", _LINK_DOWN})
 # How long a member may wait for its peer after the network is back: TCP doubles its time-out up to
 # the length of what it lived through, and Ray needs 65 s.
 _PATIENCE_NS: Final = 75 * NS_PER_S
@@ -26,28 +27,46 @@ _SURE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LostNetwork:
-    incident: NodeIncident
     event: NodeEvent
+    incident: NodeIncident | None = None
 
     @property
     def text(self) -> str:
         return f"lost the network of its node: {self.event.message}"
 
+    @property
+    def from_ns(self) -> int:
+        return self.incident.from_ns if self.incident else self.event.time_ns
+
+    @property
+    def core(self) -> int | None:
+        return self.incident.core if self.incident else self.event.core
+
+    @property
+    def culprit(self) -> str:
+        if self.incident is not None:
+            return self.incident.culprit or self.incident.cause
+        return self.event.device or self.event.kind
+
 
 def lost_network(
-    member: Member, node: JobNode | None, own_pids: Collection[int | None]
+    node: JobNode | None, death_ns: int, own_pids: Collection[int | None]
 ) -> LostNetwork | None:
-    """The latest before its end; a verdict that blames a member of the job blames no machine."""
-    if node is None or member.ended_ns is None:
+    """The latest before a death; a verdict that blames a member of the job blames no machine."""
+    if node is None:
         return None
+    lost = [one for one in node.events if one.kind in NETWORK_EVENTS and one.by_kernel]
     for incident in sorted(node.incidents, key=lambda one: -one.from_ns):
         is_named = incident.cause != UNKNOWN and incident.confidence >= _SURE
-        is_before = incident.from_ns <= member.ended_ns <= incident.to_ns + _PATIENCE_NS
+        is_before = incident.from_ns <= death_ns <= incident.to_ns + _PATIENCE_NS
         if not is_named or not is_before or incident.culprit_pid in own_pids:
             continue
         around = Span(incident.from_ns - _EDGE_NS, incident.to_ns + _EDGE_NS)
-        for event in node.events:
-            is_within = around.contains(event.time_ns)
-            if event.kind in NETWORK_EVENTS and event.by_kernel and is_within:
-                return LostNetwork(incident, event)
+        for event in lost:
+            if event.kind != _LINK_DOWN and around.contains(event.time_ns):
+                return LostNetwork(event, incident)
+    for event in reversed(lost):
+        is_before = event.time_ns - _EDGE_NS <= death_ns <= event.time_ns + _PATIENCE_NS
+        if event.kind == _LINK_DOWN and is_before:
+            return LostNetwork(event)
     return None

@@ -18,8 +18,8 @@ UNMEASURED_ERROR_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Stop(Lasting):
-    """A stretch in which a member got nothing done. `by` had the core meanwhile, if one task
-    did.
+    """A stretch in which a member got nothing done. `by` had the core, or what it slept for, in
+    most of it, if one program did; `by_pid` if it was one process.
     """
 
     how: str
@@ -113,10 +113,11 @@ class NodeEvent:
     by_kernel: bool = False
     pid: int | None = None
     core: int | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NodeIncident:
+class NodeIncident(Lasting):
     """A verdict of the node itself."""
 
     id: str

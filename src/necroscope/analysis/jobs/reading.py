@@ -9,10 +9,10 @@ import numpy as np
 from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.jobs.lost_network import NETWORK_EVENTS
 from necroscope.analysis.jobs.member import JobNode, Member, NodeEvent, NodeIncident
-from necroscope.analysis.jobs.stops import LOOK_BACK_NS, CoreWait, ProgressTick, stop_of
+from necroscope.analysis.jobs.stops import LOOK_BACK_NS, MemberWait, ProgressTick, stop_of
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.report import Incident
-from necroscope.analysis.task_waits import RUNNABLE, TaskWait, task_waits
+from necroscope.analysis.task_waits import TaskWait, task_waits
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -24,16 +24,10 @@ JOB_EVENTS: Final = NETWORK_EVENTS | {
     "container_oom",
     "clock_step",
 }
+_EVENT: Final = ("kind", "message", "by_kernel", "pid", "cpu", "device")
 # A wait that began before is in rows that come after.
 _LATE_NS: Final = 120 * NS_PER_S
 _TICK: Final = ("time", "cpu", "state", "elapsed_ns", "cpu_ns", "delay_ns")
-
-
-def read_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
-    """With how each stood before its end; those that live, before the end of the span."""
-    standing = Standing(recording, span)
-    last_ns = min(span.to_ns, recording.info().to_ns or span.to_ns)
-    return [standing.of(member, last_ns) for member in newest_members(recording, span, node)]
 
 
 def newest_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
@@ -66,7 +60,7 @@ def read_node(
 ) -> JobNode:
     """`incidents` are the verdicts of the span."""
     info = recording.info()
-    rows = read(recording, "events", span, ("kind", "message", "by_kernel", "pid", "cpu"))
+    rows = read(recording, "events", span, _EVENT)
     events = [
         NodeEvent(
             int(rows["time"][place]),
@@ -75,6 +69,7 @@ def read_node(
             bool(rows["by_kernel"][place]),
             _whole(rows["pid"][place]),
             int(rows["cpu"][place]) if rows["cpu"][place] >= 0 else None,
+            rows["device"][place],
         )
         for place in range(len(rows))
         if rows["kind"][place] in JOB_EVENTS
@@ -156,26 +151,30 @@ class _Ticks:
 
 
 class _Waits:
-    """Waits for a core, of all threads of a process together."""
+    """Waits for a core, of all threads of a process together, and sleeps of its first thread for
+    something that another task has.
+    """
 
     def __init__(self, recording: Recording, span: Span) -> None:
         window = Span(max(0, span.from_ns - LOOK_BACK_NS), span.to_ns + _LATE_NS)
-        rows = read(recording, "waits", window)
-        self._rows = rows.at(rows["kind"] == RUNNABLE) if len(rows) else rows
+        self._rows = read(recording, "waits", window)
 
-    def of(self, pid: int) -> list[CoreWait]:
+    def of(self, pid: int) -> list[MemberWait]:
         if not len(self._rows):
             return []
         own = self._rows.at(self._rows["pid"] == pid)
-        return [_core_wait(wait) for wait in task_waits(own, least_ns=0)]
+        waits = task_waits(own, least_ns=0)
+        return [_member_wait(one) for one in waits if one.is_for_a_core or one.task.tid == pid]
 
 
-def _core_wait(wait: TaskWait) -> CoreWait:
-    span, by = (wait.from_ns, wait.to_ns, wait.cpu), wait.by
+def _member_wait(wait: TaskWait) -> MemberWait:
+    by = wait.by if wait.is_for_a_core else wait.given_by
+    place = wait.from_ns, wait.to_ns, wait.cpu
     if by is None:
-        return CoreWait(*span, None, None, None)
-    name = f"{by.comm}[{by.pid}]" + (f" ({by.policy})" if by.policy else "")
-    return CoreWait(*span, name, by.pid, by.cgroup)
+        return MemberWait(*place, None, None, None, is_asleep=not wait.is_for_a_core)
+    label = f"{by.comm}[{by.pid}]" + (f" ({by.policy})" if by.policy else "")
+    who = by.comm, by.pid, by.cgroup, label
+    return MemberWait(*place, *who, is_asleep=not wait.is_for_a_core)
 
 
 def _whole(value: float | None) -> int | None:

@@ -34,8 +34,8 @@ class ProgressTick(NamedTuple):
     delay_ns: int | None
 
 
-class CoreWait(NamedTuple):
-    """A wait for a core of one of its threads."""
+class MemberWait(NamedTuple):
+    """Of one of its threads: for a core, or asleep for what another task has (`is_asleep`)."""
 
     from_ns: int
     to_ns: int
@@ -43,9 +43,13 @@ class CoreWait(NamedTuple):
     by: str | None
     by_pid: int | None
     by_cgroup: str | None
+    by_label: str | None = None
+    is_asleep: bool = False
 
 
-def stop_of(ticks: Sequence[ProgressTick], waits: Sequence[CoreWait], until_ns: int) -> Stop | None:
+def stop_of(
+    ticks: Sequence[ProgressTick], waits: Sequence[MemberWait], until_ns: int
+) -> Stop | None:
     """The longest stretch, of those before `until_ns`, in which something held it; else the last in
     which it waited. None if it worked all the time.
     """
@@ -55,7 +59,26 @@ def stop_of(ticks: Sequence[ProgressTick], waits: Sequence[CoreWait], until_ns: 
     if held:
         return _with_who(max(held, key=lambda one: one.to_ns - one.from_ns), waits)
     waiting = [one for one in stretches if one.how == WAITING]
-    return waiting[-1] if waiting else None
+    return _asleep(waits, until_ns) or (waiting[-1] if waiting else None)
+
+
+def _asleep(waits: Sequence[MemberWait], until_ns: int) -> Stop | None:
+    """The longest sleep for something that another task has: it looks like a wait for a peer."""
+    found = [
+        one
+        for one in waits
+        if one.is_asleep
+        and one.by is not None
+        and one.to_ns - one.from_ns >= _LEAST_NS
+        and until_ns - LOOK_BACK_NS <= one.to_ns
+        and one.from_ns <= until_ns
+    ]
+    if not found:
+        return None
+    wait = max(found, key=lambda one: one.to_ns - one.from_ns)
+    to_ns = min(wait.to_ns, until_ns)
+    who = wait.by_label, wait.by_pid, wait.by_cgroup
+    return Stop(BLOCKED, wait.from_ns, to_ns, None, *who)
 
 
 def _class(tick: ProgressTick) -> str:
@@ -89,21 +112,37 @@ def _stretches(ticks: Iterable[ProgressTick]) -> list[Stop]:
     return found
 
 
-def _with_who(stop: Stop, waits: Sequence[CoreWait]) -> Stop:
-    """Who had the core for most of the time that was waited."""
-    waited_ns: dict[tuple[Any, ...], int] = {}
-    total_ns = 0
-    for wait in waits:
-        within_ns = min(wait.to_ns, stop.to_ns) - max(wait.from_ns, stop.from_ns)
-        if within_ns > 0 and wait.by is not None:
-            key = wait.core, wait.by, wait.by_pid, wait.by_cgroup
-            waited_ns[key] = waited_ns.get(key, 0) + within_ns
-            total_ns += within_ns
-    if not waited_ns or stop.how != STARVED:
-        return stop
-    key = max(waited_ns, key=lambda one: waited_ns[one])
-    # One that was in the way now and then is not who starved it.
-    if 2 * waited_ns[key] < total_ns or 4 * waited_ns[key] < stop.to_ns - stop.from_ns:
-        return stop
-    core, by, by_pid, by_cgroup = key
-    return Stop(stop.how, stop.from_ns, stop.to_ns, core, by, by_pid, by_cgroup)
+def _with_who(stop: Stop, waits: Sequence[MemberWait]) -> Stop:
+    """The process, else the program, that was in the way for most of the time that was waited."""
+    is_asleep = stop.how == BLOCKED
+    near = [
+        (wait, within_ns)
+        for wait in waits
+        if wait.by is not None
+        and wait.is_asleep == is_asleep
+        and (within_ns := min(wait.to_ns, stop.to_ns) - max(wait.from_ns, stop.from_ns)) > 0
+    ]
+    total_ns = sum(within_ns for _, within_ns in near)
+    for is_process in (True, False):
+        of_each: dict[tuple[Any, ...], list[tuple[MemberWait, int]]] = {}
+        for wait, within_ns in near:
+            key = wait.core, wait.by, wait.by_cgroup, wait.by_pid if is_process else None
+            of_each.setdefault(key, []).append((wait, within_ns))
+        most = max(of_each.values(), key=_waited_ns, default=[])
+        # One that was in the way now and then is not who held it.
+        waited_ns = _waited_ns(most)
+        if most and 2 * waited_ns >= total_ns and 4 * waited_ns >= stop.span.length_ns:
+            return _held_by(stop, [wait for wait, _ in most])
+    return stop
+
+
+def _waited_ns(waits: Sequence[tuple[MemberWait, int]]) -> int:
+    return sum(within_ns for _, within_ns in waits)
+
+
+def _held_by(stop: Stop, waits: Sequence[MemberWait]) -> Stop:
+    wait, pids = waits[0], {one.by_pid for one in waits}
+    core = stop.core if wait.is_asleep else wait.core
+    by = wait.by_label if len(pids) == 1 else f"{wait.by} ({len(pids)} processes)"
+    by_pid = wait.by_pid if len(pids) == 1 else None
+    return Stop(stop.how, stop.from_ns, stop.to_ns, core, by, by_pid, wait.by_cgroup)

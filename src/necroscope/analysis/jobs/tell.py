@@ -20,8 +20,18 @@ from necroscope.analysis.jobs.ends import (
     End,
     end_of,
 )
+from necroscope.analysis.jobs.explanation import Explanation, explain
 from necroscope.analysis.jobs.lost_network import LostNetwork, lost_network
-from necroscope.analysis.jobs.member import FROZEN, HELD, WAITING, JobNode, Member, NodeIncident
+from necroscope.analysis.jobs.member import (
+    BLOCKED,
+    FROZEN,
+    HELD,
+    STARVED,
+    WAITING,
+    JobNode,
+    Member,
+    NodeIncident,
+)
 from necroscope.analysis.jobs.story import LOST_NODE, MACHINE, UNKNOWN, WELL, JobStory, Step
 from necroscope.model.units import NS_PER_S
 
@@ -29,11 +39,8 @@ from necroscope.model.units import NS_PER_S
 _TOGETHER_NS: Final = 5 * NS_PER_S
 # How long before a death a member may have been held: Ray needs 65 s to declare a node dead.
 _BEFORE_NS: Final = 75 * NS_PER_S
-# An incident is judged by ticks: its edges are that far off.
-_EDGE_NS: Final = 5 * NS_PER_S
 # A tick of the recorder.
 _TICK_NS: Final = NS_PER_S
-_SURE: Final = 0.5
 _SILENT_NS: Final = 15 * NS_PER_S
 
 
@@ -64,6 +71,8 @@ _HOW: Final = {
     "waiting": "waiting",
     "running": "running",
 }
+# What another had, of one that was held so.
+_WHAT: Final = {STARVED: "the core", BLOCKED: "what it slept for", FROZEN: "stopped it"}
 
 
 class _Teller:
@@ -103,17 +112,18 @@ class _Teller:
         return sorted(found, key=lambda told: told.time_ns)
 
     def cut_off(self) -> list[_Told]:
-        """Members that lost another when their own node lost its network."""
-        found = []
-        for member in self.members:
-            end = self.end(member)
-            if end is None or end.kind != PEER:
-                continue
-            own = {one.pid for one in self.members if one.node == member.node}
-            lost = lost_network(member, self._node(member), own)
-            if lost is not None:
-                found.append(_Told(member, lost.incident.from_ns, cut_off=lost))
-        return sorted(found, key=lambda told: told.time_ns)
+        """Members, one per node, whose node lost its network before others missed them."""
+        found: dict[str, _Told] = {}
+        lost_others = [one for one in self.members if (end := self.end(one)) and end.kind == PEER]
+        if self.death_ns is None or not lost_others:
+            return []
+        for member in [*lost_others, *self.members]:
+            own = self._own_pids(member.node)
+            end_ns = member.ended_ns if member in lost_others else self.death_ns
+            lost = lost_network(self._node(member), end_ns or self.death_ns, own)
+            if lost is not None and member.node not in found:
+                found[member.node] = _Told(member, lost.from_ns, cut_off=lost)
+        return sorted(found.values(), key=lambda told: told.time_ns)
 
     def own_ends(self) -> list[_Told]:
         """Members that ended for a reason of their own among the first to end, those whose reason
@@ -124,12 +134,22 @@ class _Teller:
             end = self.end(member)
             if end is None or end.kind not in OWN_ENDS or member.ended_ns is None:
                 continue
+            if self._is_ended_with_driver(member):
+                continue
             tolerance_ns = _TOGETHER_NS + self.error_ns(member.node)
             if member.ended_ns <= (self.death_ns or 0) + tolerance_ns:
                 found.append(_Told(member, member.ended_ns, end))
         order = {kind: place for place, kind in enumerate(OWN_ENDS)}
         return sorted(
             found, key=lambda told: (order[told.end.kind if told.end else ""], told.time_ns)
+        )
+
+    def _is_ended_with_driver(self, member: Member) -> bool:
+        """Ray ends the workers of a job whose driver has ended."""
+        drivers = [one.ended_ns for one in self.members if one.role == "driver" and one.ended_ns]
+        tolerance_ns = _TICK_NS + self.error_ns(member.node)
+        return member.role == "worker" and any(
+            (member.ended_ns or 0) >= ended_ns - tolerance_ns for ended_ns in drivers
         )
 
     def waited(self, first: Member) -> tuple[Member, ...]:
@@ -143,28 +163,11 @@ class _Teller:
             )
         )
 
-    def incident(self, member: Member) -> NodeIncident | None:
-        """Of its node and core, in the seconds it was held; a verdict that blames a member of the
-        job itself blames no machine.
-        """
-        node, stop = self._node(member), member.stop
-        if node is None or stop is None:
-            return None
-        own = {one.pid for one in self.members if one.node == member.node}
-        near = [
-            one
-            for one in node.incidents
-            if one.from_ns - _EDGE_NS <= stop.to_ns
-            and one.to_ns + _EDGE_NS >= stop.from_ns
-            and (one.core is None or stop.core is None or one.core == stop.core)
-            and one.culprit_pid not in own
-        ]
-        named = [one for one in near if one.cause != UNKNOWN and one.confidence >= _SURE]
-        best = sorted(
-            named or near,
-            key=lambda one: (one.core is not None, _overlap_ns(one, stop.from_ns, stop.to_ns)),
-        )
-        return best[-1] if best else None
+    def explanation(self, member: Member) -> Explanation | None:
+        return explain(member, self._node(member), self._own_pids(member.node))
+
+    def _own_pids(self, node: str) -> set[int]:
+        return {one.pid for one in self.members if one.node == node}
 
 
 def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobStory:
@@ -180,7 +183,7 @@ def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobSt
         return JobStory(job, kind, outcome, WELL, _well(outcome), ordered, notes=notes)
     held, own = teller.held(), teller.own_ends()
     silent = _silent(teller)
-    culpable = [told for told in held if _evidence(teller, told.member) is not None]
+    culpable = [told for told in held if teller.explanation(told.member) is not None]
     # A kill may be what a watchdog did to a member that was held: then that is what explains it.
     weak = own and own[0].end is not None and own[0].end.kind in (KILLED, STOPPED)
     if own and not (weak and _is_held_to_the_end(own[0], culpable)):
@@ -229,19 +232,6 @@ def _is_held_to_the_end(told: _Told, culpable: Sequence[_Told]) -> bool:
     )
 
 
-def _evidence(teller: _Teller, member: Member) -> tuple[NodeIncident | None, str] | None:
-    """The node's verdict and who did it, or the one task that had the core; None without either."""
-    stop = member.stop
-    if stop is None or stop.how == FROZEN:
-        return None
-    incident = teller.incident(member)
-    own = {one.pid for one in teller.members if one.node == member.node}
-    by = stop.by if stop.by_pid not in own else None
-    if incident is not None and incident.cause != UNKNOWN and incident.confidence >= _SURE:
-        return incident, incident.culprit or by or incident.cause
-    return (incident, by) if by is not None else None
-
-
 def _of_machine(
     teller: _Teller,
     job: str,
@@ -254,7 +244,7 @@ def _of_machine(
     told, first = culpable[0], culpable[0].member
     incident, culprit, core = _by_what(teller, told)
     waited = teller.waited(first)
-    why = f"{incident.cause}: {incident.summary}" if incident else f"{culprit} had the core"
+    why = f"{incident.cause}: {incident.summary}" if incident else _had(told, culprit)
     others = f"; {_names(waited)} waited for it" if waited else ""
     where = f" on core {core}" if core is not None and told.cut_off is None else ""
     answer = (
@@ -267,15 +257,22 @@ def _of_machine(
     )  # fmt: skip
 
 
+def _had(told: _Told, culprit: str) -> str:
+    stop = told.member.stop
+    if told.cut_off is not None or stop is None:
+        return "The device is all that is known"
+    return f"{culprit} had {_WHAT[stop.how]}"
+
+
 def _by_what(teller: _Teller, told: _Told) -> tuple[NodeIncident | None, str, int | None]:
     """The node's verdict, who did it, and the core."""
     if told.cut_off is not None:
-        incident = told.cut_off.incident
-        return incident, incident.culprit or incident.cause, incident.core
-    found, stop = _evidence(teller, told.member), told.member.stop
+        return told.cut_off.incident, told.cut_off.culprit, told.cut_off.core
+    found, stop = teller.explanation(told.member), told.member.stop
     assert found is not None and stop is not None  # noqa: PT018
-    held_by, culprit = found
-    return held_by, culprit, held_by.core if stop.core is None and held_by else stop.core
+    incident = found.incident
+    core = incident.core if stop.core is None and incident else stop.core
+    return incident, found.culprit, core
 
 
 def _of_end(
@@ -359,7 +356,7 @@ def _steps(
     for member in teller.members:
         error_ns, stop = teller.error_ns(member.node), member.stop
         if stop is not None and stop.how in (*HELD, WAITING):
-            by = f", {stop.by} had the core" if stop.by else ""
+            by = f", {stop.by} had {_WHAT[stop.how]}" if stop.by else ""
             text = f"{member.name} is {_HOW[stop.how]} from here, for {stop.seconds:.0f} s{by}"
             core = stop.core if stop.how in HELD else None
             found.append(Step(stop.from_ns, error_ns, member.node, core, text))
@@ -394,7 +391,3 @@ def _names(members: Sequence[Member]) -> str:
     told = [f"{one.name} on {one.node}" for one in members[:4]]
     rest = len(members) - len(told)
     return ", ".join(told) + (f" and {rest} more" if rest else "")
-
-
-def _overlap_ns(incident: NodeIncident, from_ns: int, to_ns: int) -> int:
-    return min(incident.to_ns, to_ns) - max(incident.from_ns, from_ns)

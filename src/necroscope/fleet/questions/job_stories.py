@@ -25,7 +25,7 @@ _LONG_NS: Final = 3600 * NS_PER_S
 _SILENCE_KNOWN_NS: Final = 180 * NS_PER_S
 # Pulses are many: they are read only where silence may explain what nothing else does.
 _MOST_SILENCES: Final = 20
-_EVENT: Final = ("kind", "message", "by_kernel", "pid", "cpu")
+_EVENT: Final = ("kind", "message", "by_kernel", "pid", "cpu", "device")
 _INCIDENT: Final = (
     "id", "end", "core", "cause", "confidence", "title", "culprit_comm", "culprit_pid",
     "culprit_cgroup", "origin_kind", "origin_name",
@@ -134,8 +134,8 @@ def _chosen(nodes: Iterable[NodeKey]) -> dict[str, pa.Table]:
 
 
 def _event(values: Sequence[Any]) -> NodeEvent:
-    time_ns, kind, message, by_kernel, pid, core = values
-    return NodeEvent(time_ns, kind, message or "", bool(by_kernel), pid, core)
+    time_ns, kind, message, by_kernel, pid, core, device = values
+    return NodeEvent(time_ns, kind, message or "", bool(by_kernel), pid, core, device)
 
 
 def _incident(values: Sequence[Any]) -> NodeIncident:

@@ -1,6 +1,6 @@
 """How a member stood before its end: drawn as a state and two shares per second."""
 
-from necroscope.analysis.jobs.stops import CoreWait, ProgressTick, stop_of
+from necroscope.analysis.jobs.stops import MemberWait, ProgressTick, stop_of
 
 NS = 1_000_000_000
 WORKS, WAITS, STARVES, BLOCKED, FROZEN = "R90", "S00", "R09", "D00", "T00"
@@ -56,10 +56,10 @@ def test_one_that_works_and_one_that_shares_its_core_fairly_did_not_stop() -> No
 
 def test_who_had_the_core_for_most_of_it_is_named_with_the_core() -> None:
     waits = [
-        CoreWait(second * NS, second * NS + 9 * NS // 10, 0, "hog[5] (fifo)", 5, "/hog")
+        MemberWait(second * NS, second * NS + 9 * NS // 10, 0, "hog", 5, "/hog", "hog[5] (fifo)")
         for second in range(10, 16)
     ]
-    waits.append(CoreWait(12 * NS, 12 * NS + 1000, 0, "kworker[9]", 9, None))
+    waits.append(MemberWait(12 * NS, 12 * NS + 1000, 0, "kworker", 9, None, "kworker[9]"))
     stop = stop_of(ticks(*[WORKS] * 10, *[STARVES] * 6), waits, 16 * NS)
     assert stop is not None
     assert (stop.by, stop.by_pid, stop.core) == ("hog[5] (fifo)", 5, 0)
@@ -67,9 +67,31 @@ def test_who_had_the_core_for_most_of_it_is_named_with_the_core() -> None:
 
 def test_of_many_that_took_turns_none_is_named() -> None:
     waits = [
-        CoreWait(second * NS, second * NS + NS // 2, 1, f"task{second}[{second}]", second, None)
+        MemberWait(second * NS, second * NS + NS // 2, 1, f"task{second}", second, None, "task")
         for second in range(10, 16)
     ]
     stop = stop_of(ticks(*[WORKS] * 10, *[STARVES] * 6), waits, 16 * NS)
     assert stop is not None
     assert stop.by is None
+
+
+def test_a_program_of_many_processes_is_named_without_a_pid() -> None:
+    waits = [
+        MemberWait(second * NS, second * NS + NS, 1, "app", second, "/app", f"app[{second}]")
+        for second in range(10, 16)
+    ]
+    stop = stop_of(ticks(*[WORKS] * 10, *[STARVES] * 6), waits, 16 * NS)
+    assert stop is not None
+    assert (stop.by, stop.by_pid) == ("app (6 processes)", None)
+
+
+def test_a_sleep_for_a_lock_that_another_has_is_told_from_a_wait_for_a_peer() -> None:
+    asleep = MemberWait(10 * NS, 30 * NS, 1, "agent", 7, None, "agent[7]", is_asleep=True)
+    own = ticks(*[WORKS] * 10, *["S00"] * 6)
+    stop = stop_of(own, [asleep], 16 * NS)
+    assert stop is not None
+    assert (stop.how, stop.by, stop.by_pid, stop.to_ns) == ("blocked", "agent[7]", 7, 16 * NS)
+    nameless = asleep._replace(by=None, by_pid=None)
+    waiting = stop_of(own, [nameless], 16 * NS)
+    assert waiting is not None
+    assert waiting.how == "waiting"

@@ -1,0 +1,120 @@
+"""What explains that a member stood: only what speaks of its core, its limit, its wait or its
+network.
+"""
+
+from dataclasses import replace
+
+import pytest
+from tests.drawn_job import CLOSED, JOB, TIMED_OUT, at, held, incident, rank, seen
+
+from necroscope.analysis.jobs.explanation import explain
+from necroscope.analysis.jobs.member import Member, NodeEvent, NodeIncident
+from necroscope.analysis.jobs.tell import tell
+
+POD = "/kubepods/pod7"
+STARVED = held("starved", 50, 60)
+
+
+def of_node(cause: str, **more: object) -> NodeIncident:
+    """Of no core in particular."""
+    return replace(incident(cause, 50, 60, core=None), **more)
+
+
+def test_a_lock_that_others_waited_for_does_not_explain_a_member_without_a_core() -> None:
+    member = rank(1, "b", STARVED, 61)
+    assert explain(member, seen("b", of_node("file-lock-convoy")), {101}) is None
+    assert explain(member, seen("b", of_node("vm-steal")), {101}) is not None
+
+
+def test_a_verdict_on_the_core_that_names_another_program_is_about_something_else() -> None:
+    member = rank(1, "b", held("starved", 50, 60, 1, "other[9]"), 61)
+    found = explain(member, seen("b", incident("rt-hog", 50, 60)), {101})
+    assert found is not None
+    assert (found.culprit, found.incident) == ("other[9]", None)
+
+
+def test_what_lasted_for_a_moment_of_it_does_not_explain_it() -> None:
+    member = rank(1, "b", held("starved", 50, 90), 91)
+    assert explain(member, seen("b", incident("rt-hog", 50, 52)), {101}) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "is_explained"), [(POD, True), (f"{POD}/app", True), ("/kubepods/pod70", False)]
+)
+def test_its_own_quota_explains_it_although_the_verdict_names_the_member(
+    own: str, is_explained: bool
+) -> None:
+    quota = of_node("cpu-quota-throttle", culprit_pid=101, origin=f"cgroup {POD}")
+    member = rank(1, "b", STARVED, 61, cgroup=own)
+    found = explain(member, seen("b", replace(quota, culprit_cgroup=POD)), {101})
+    assert (found is not None) is is_explained
+    if found is not None:
+        assert found.culprit == f"cgroup {POD}"
+
+
+def test_a_file_server_that_does_not_answer_explains_a_member_in_its_read() -> None:
+    member = rank(1, "b", held("blocked", 50, 60), 61)
+    silent = of_node("blocked-io", culprit_pid=101, origin="process fuse-server")
+    found = explain(member, seen("b", silent), {101})
+    assert found is not None
+    assert found.culprit == "process fuse-server"
+    assert explain(member, seen("b", of_node("user-lock-convoy")), {101}) is None
+
+
+def test_who_has_the_lock_is_named_with_or_without_a_verdict() -> None:
+    member = rank(1, "b", held("blocked", 50, 60, 1, "agent[666]"), 61)
+    alone = explain(member, seen("b"), {101})
+    judged = explain(member, seen("b", of_node("file-lock-convoy")), {101})
+    assert alone is not None
+    assert judged is not None
+    assert (alone.culprit, alone.incident) == ("agent[666]", None)
+    assert judged.incident is not None
+
+
+def link_down(second: float, *, by_kernel: bool = True) -> NodeEvent:
+    words = "eth0: its link went down"
+    return NodeEvent(at(second), "nic_link_down", words, by_kernel, device="eth0")
+
+
+def waiting_job() -> list[Member]:
+    return [
+        rank(0, "a", held("waiting", 51, 56), 56, words=TIMED_OUT),
+        rank(1, "b", held("waiting", 51, 56), 57, words=CLOSED),
+        rank(2, "c", held("waiting", 51, 56), 56.2, words=TIMED_OUT),
+    ]
+
+
+def test_a_lost_link_without_a_verdict_names_the_device() -> None:
+    nodes = [seen("a"), seen("b", link_down(50)), seen("c")]
+    story = tell(JOB, waiting_job(), nodes)
+    assert (story.blame, story.culprit, story.core) == ("machine", "eth0", None)
+
+
+def test_a_line_that_a_user_wrote_takes_no_node_off_the_network() -> None:
+    nodes = [seen("a"), seen("b", link_down(50, by_kernel=False)), seen("c")]
+    assert tell(JOB, waiting_job(), nodes).blame == "unknown"
+
+
+def test_a_link_that_went_after_the_death_or_long_before_is_not_its_cause() -> None:
+    for second in (-60, 70):
+        assert tell(JOB, waiting_job(), [seen("b", link_down(second))]).blame == "unknown"
+
+
+def test_two_nodes_that_lost_the_network_within_the_clocks_error_have_no_order() -> None:
+    nodes = [seen("a", link_down(50.2)), seen("b", link_down(50)), seen("c")]
+    story = tell(JOB, waiting_job(), nodes)
+    assert story.blame == "machine"
+    assert not story.is_order_known
+
+
+def test_workers_that_ray_ends_with_their_driver_were_not_killed_from_outside() -> None:
+    driver = replace(
+        rank(0, "a", None, 56, words="ray.exceptions.GetTimeoutError: Get timed out"),
+        kind="ray", role="driver", rank=None,
+    )  # fmt: skip
+    stop = held("starved", 48, 56, 1, "hog[666]")
+    worker = replace(rank(1, "b", stop, 56.5, status=9), kind="ray", role="worker", rank=None)
+    story = tell(JOB, [driver, worker], [seen("a"), seen("b")])
+    assert (story.blame, story.culprit) == ("machine", "hog[666]")
+    first = replace(worker, ended_ns=at(40), stop=None)
+    assert tell(JOB, [driver, first], [seen("a"), seen("b")]).blame == "killed"
