@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compiled_program import MOVED_CLOCK, compiled
 from measured_child import Cost, MeasuredChild
 from necroscope.lab import catalog
 from necroscope.model.reading import Gap
 from necroscope.model.units import parse_moment_ns
 from necroscope.store.query import Store
-from soak_phases import MOVED_CLOCK, PHASES, Node, Phase, compiled
+from soak_phases import PHASES, Node, Phase
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
 NAMED = 0.5

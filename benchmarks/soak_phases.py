@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from compiled_program import compiled
 from loads import exec_storm, mixed
 from measured_child import children
 
@@ -31,27 +32,6 @@ ALWAYS = (
 )
 # Programs of nobody, and the words that they want.
 HOSTILE = ((FORKS, ""), (HOSTILE_PERF_MAP, ""), (FORGED_STACKS, "60"), (MANY_MAPPINGS, "62000"))
-# The clock as the recorder's process sees it, moved by as many seconds as a file says.
-MOVED_CLOCK = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <time.h>
-static volatile long *offset;
-int clock_gettime(clockid_t clock, struct timespec *now) {
-  static int (*real)(clockid_t, struct timespec *);
-  if (!real) {
-    int file = open(getenv("SOAK_CLOCK"), O_RDONLY);
-    offset = mmap(0, sizeof *offset, PROT_READ, MAP_SHARED, file, 0);
-    real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-  }
-  int answer = real(clock, now);
-  if (clock == CLOCK_REALTIME && offset != MAP_FAILED) now->tv_sec += *offset;
-  return answer;
-}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +147,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     Path(f"/tmp/perf-{process.pid}.map").unlink(missing_ok=True)
-
-
-def compiled(work: Path, source: str, *words: str) -> str:
-    made = work / f"program-{abs(hash((source, words)))}"
-    if not made.exists():
-        flags = ["-O1", "-fno-omit-frame-pointer", "-x", "c", "-"]
-        subprocess.run(["gcc", *flags, "-o", made, *words], input=source.encode(), check=True)
-    return str(made)
 
 
 _LOOKUP = r"lookup|function names|user functions|facts|seal"

@@ -1,6 +1,7 @@
-"""Three nodes on this machine: each a network namespace, a host name, a memory cgroup and a recorder
-of its own that pushes to a collector in a fourth. They share the kernel, so every recorder sees
-every core: which node it was must come from the job. Everything is undone at the end.
+"""Three nodes on this machine: each a network namespace, a host name, cgroups and a recorder of its
+own that pushes to a collector in a fourth. They share the kernel, so every recorder sees every
+core: which node it was must come from the job. The clocks of the recorders may be off; the
+machine's own is never touched. Everything is undone at the end.
 """
 
 import contextlib
@@ -15,12 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from benchmarks.compiled_program import MOVED_CLOCK, compiled
+
 MEMORY = Path("/sys/fs/cgroup/memory")
 CPU = Path("/sys/fs/cgroup/cpu")
 HUB = "ncj-hub"
 HUB_ADDRESS = "10.77.0.100"
 PORT = 7443
 PROGRAM = [sys.executable, "-P", "-m", "necroscope"]
+# Of the machine's CPU time, as much as 16 other tasks: what else runs here is no part of a run.
+SHARES = "16384"
 
 
 def run(*words: str) -> None:
@@ -32,6 +37,7 @@ class Node:
     name: str
     number: int
     directory: Path
+    offset_s: int = 0
     recorder: subprocess.Popen[bytes] | None = None
 
     @property
@@ -43,17 +49,24 @@ class Node:
         return MEMORY / self.name
 
     @property
+    def cpu(self) -> Path:
+        return CPU / self.name
+
+    @property
     def recording(self) -> Path:
         return self.directory / "recording"
 
     def start(
         self, command: Sequence[str], log: Path, *, is_member: bool = True, **variables: str
     ) -> subprocess.Popen[bytes]:
-        """In its namespaces, and in its cgroup unless it is the recorder."""
-        enter = f"hostname {self.name}; "
-        enter += f"echo $$ > {self.memory}/cgroup.procs; " if is_member else ""
-        words = ["unshare", "--uts", "sh", "-c", enter + 'exec "$@"', "sh"]
-        words += ["nsenter", f"--net=/run/netns/{self.name}", *command]
+        """In its namespaces, and in its cgroups unless it is the recorder."""
+        enter = f"set -e; hostname {self.name}; "
+        for group in (self.memory, self.cpu) if is_member else ():
+            enter += f"echo $$ > {group}/cgroup.procs; "
+        if not is_member:
+            enter += self._own_devices()
+        words = ["nsenter", f"--net=/run/netns/{self.name}", "unshare", "--uts", "--mount"]
+        words += ["--propagation", "slave", "sh", "-c", enter + 'exec "$@"', "sh", *command]
         with log.open("wb") as file:
             return subprocess.Popen(
                 words,
@@ -64,11 +77,20 @@ class Node:
                 env=os.environ | variables,
             )
 
+    def _own_devices(self) -> str:
+        """Its own network devices in /sys, and all else of it as it is."""
+        own = self.directory / "sys"
+        own.mkdir()
+        parts = ("class/net", "devices/virtual/net")
+        bound = "; ".join(f"mount --bind {own}/{part} /sys/{part}" for part in parts)
+        return f"mount -t sysfs {self.name} {own}; {bound}; "
+
 
 @dataclass
 class Cluster:
     directory: Path
     names: Sequence[str] = ("ncj-a", "ncj-b", "ncj-c")
+    offsets_s: Sequence[int] = (0, 0, 0)
     nodes: list[Node] = field(default_factory=list)
     collector: subprocess.Popen[bytes] | None = None
 
@@ -96,28 +118,42 @@ class Cluster:
                 end_session(child)
         for node in self.nodes:
             subprocess.run(["ip", "netns", "delete", node.name], check=False, capture_output=True)
-            with contextlib.suppress(OSError):
-                node.memory.rmdir()
+            for group in (node.memory, node.cpu):
+                with contextlib.suppress(OSError):
+                    group.rmdir()
         subprocess.run(["ip", "netns", "delete", HUB], check=False, capture_output=True)
+        leave_shares()
 
     def _make(self) -> None:
         run("ip", "netns", "add", HUB)
         for words in ("add br0 type bridge", "set br0 up", "set lo up"):
             run("ip", "-n", HUB, "link", *words.split())
         run(*f"ip -n {HUB} address add {HUB_ADDRESS}/24 dev br0".split())
+        make_shares(CPU / HUB)
+        (CPU / HUB / "cgroup.procs").write_text(str(os.getpid()))
         for number, name in enumerate(self.names, 1):
-            node = Node(name, number, self.directory / name)
+            node = Node(name, number, self.directory / name, self.offsets_s[number - 1])
             self.nodes.append(node)
             node.directory.mkdir(parents=True)
             node.memory.mkdir(exist_ok=True)
+            make_shares(node.cpu)
             self._connect(node)
         self._serve()
         for node in self.nodes:
-            node.recorder = node.start(
-                self._record(node), node.directory / "recorder.log", is_member=False
-            )
+            log = node.directory / "recorder.log"
+            clock = self._clock(node)
+            node.recorder = node.start(self._record(node), log, is_member=False, **clock)
         for node in self.nodes:
             self._await(lambda node=node: any(node.recording.glob("*.live")), "a recorder")
+
+    def _clock(self, node: Node) -> dict[str, str]:
+        """Variables of a recorder whose clock is off by some seconds."""
+        if not node.offset_s:
+            return {}
+        clock = node.directory / "clock"
+        clock.write_bytes(node.offset_s.to_bytes(8, "little", signed=True))
+        library = compiled(node.directory, MOVED_CLOCK, "-shared", "-fPIC", "-ldl")
+        return {"LD_PRELOAD": str(library), "SOAK_CLOCK": str(clock)}
 
     def _serve(self) -> None:
         """In plain HTTP, over a network that ends in this machine."""
@@ -176,6 +212,20 @@ class Cluster:
             return {"error": result.stderr.decode(errors="replace")[-500:]}
         answer: dict[str, Any] = json.loads(result.stdout)
         return answer
+
+
+def make_shares(group: Path) -> None:
+    group.mkdir(exist_ok=True)
+    (group / "cpu.shares").write_text(SHARES)
+
+
+def leave_shares() -> None:
+    """This process and what it started go back to where they were."""
+    with contextlib.suppress(OSError):
+        for pid in (CPU / HUB / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                (CPU / "cgroup.procs").write_text(pid)
+        (CPU / HUB).rmdir()
 
 
 def end_session(process: subprocess.Popen[bytes]) -> None:

@@ -4,22 +4,20 @@ the fault is on a node where the driver is not.
 
 import json
 import os
-import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from tests.job_cluster.cluster import Cluster, end_session
-from tests.job_cluster.torch_runs import LENGTH_S, WARM_S, TorchRun, Truth, judged_run
+from tests.job_cluster.torch_runs import LENGTH_S, ROOT, WARM_S, TorchRun
 
-ROOT = Path(__file__).parents[2]
 RAY = Path(sys.executable).parent / "ray"
 RAY_PORT = 6379
 START_S = 90.0
+VARIABLES = {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "PYTHONPATH": str(ROOT)}
 
 
 @dataclass
@@ -65,7 +63,7 @@ class RayCluster:
             else:
                 words += ["--address", f"{head.address}:{RAY_PORT}"]
             log = node.directory / "ray.log"
-            self.raylets.append(node.start(words, log, RAY_ENABLE_UV_RUN_RUNTIME_ENV="0"))
+            self.raylets.append(node.start(words, log, **VARIABLES))
             end_s = time.monotonic() + START_S
             while b"Ray runtime started" not in log.read_bytes():
                 if time.monotonic() > end_s or self.raylets[-1].poll() is not None:
@@ -91,50 +89,42 @@ class Actor:
 
 
 class RayRun(TorchRun):
-    """`ranks` are the actors, one per node, and the driver."""
+    """`members` are the actors, one per node, and the driver."""
 
     def __post_init__(self) -> None:
         self.victim = self.seed.randrange(1, len(self.cluster.nodes))
         self.core = self.seed.randrange(2)
-        self.told: dict[str, Any] = {}
+        self.said: dict[str, Any] = {}
         self.driver: subprocess.Popen[bytes] | None = None
 
     @property
     def job(self) -> str:
-        return f"ray/{self.told['session']}/{self.told['job']}"
+        return f"ray/{self.said['session']}/{self.said['job']}"
 
-    def start(self, deed: str = "", length_s: float = LENGTH_S, work_s: float = 0.4) -> None:
+    def start(self, deed: str = "", length_s: float = LENGTH_S, data: str = "") -> None:
         head = self.cluster.nodes[0]
-        actors = []
-        for number, node in enumerate(self.cluster.nodes):
-            is_victim = number == self.victim
-            own = deed if is_victim else ""
-            slow_s = 2.5 * work_s if own == "slow" else work_s if is_victim else work_s / 2
-            core = self.core if is_victim else 1 - self.core
-            actors.append({"node": node.name, "core": core, "work_s": slow_s, "deed": own})
-        script = str(ROOT / "tests/job_cluster/ray_driver.py")
+        plans = [
+            self.plan(number, deed, length_s, data) for number in range(len(self.cluster.nodes))
+        ]
         log = head.directory / f"driver-{self.number}.log"
-        address = f"{head.address}:{RAY_PORT}"
-        words = [sys.executable, script, address, str(length_s), json.dumps(actors)]
-        self.driver = head.start(words, log)
+        words = [sys.executable, "-m", "tests.job_cluster.ray_driver"]
+        words += [f"{head.address}:{RAY_PORT}", str(length_s), json.dumps(plans)]
+        self.driver = head.start(words, log, PYTHONPATH=str(ROOT))
         self.logs.append(log)
 
     def warm_up(self) -> None:
         assert self.driver is not None
-        end = time.monotonic() + 60
+        end = time.monotonic() + 90
         while b"ready" not in self.logs[0].read_bytes():
             if time.monotonic() > end or self.driver.poll() is not None:
                 raise RuntimeError(f"the driver did not start: {self.logs[0].read_text()[-300:]}")
-            time.sleep(0.2)
+            time.sleep(0.1)
         line = next(text for text in self.logs[0].read_text().splitlines() if "ready" in text)
-        self.told = json.loads(line)
-        self.ranks = [*(Actor(pid) for pid in self.told["ready"]), self.driver]  # type: ignore[list-item]
+        self.said = json.loads(line)
+        self.members = [*(Actor(pid) for pid in self.said["ready"]), self.driver]
         time.sleep(WARM_S)
 
     def close(self) -> None:
         if self.driver is not None:
             end_session(self.driver)
-
-
-def ray_run(ray: RayCluster, number: int, deed: Callable[[TorchRun], Truth]) -> dict[str, Any]:
-    return judged_run(ray.cluster, RayRun(ray.cluster, number, random.Random(number)), deed)
+        self.lock.unlink(missing_ok=True)
