@@ -2,6 +2,7 @@
 `not known` rather than a wrong name.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -122,6 +123,41 @@ def test_a_node_that_went_silent_is_reported_and_not_accused_of_more() -> None:
     assert found.blame == "node_silent"
     assert found.first is not None
     assert found.first.node == "b"
+
+
+def test_a_head_node_that_died_itself_is_found_by_the_workers_it_left() -> None:
+    """Its raylet, GCS and driver have no end: nobody was left to write one."""
+    on_head = [
+        replace(rank(number, "a"), kind="ray", role=role, rank=None)
+        for number, role in enumerate(("gcs", "raylet", "driver"))
+    ]
+    lost = "ray.exceptions.OwnerDiedError: the owner of the object has died"
+    workers = [
+        replace(rank(3, "b", None, 90, words=lost), kind="ray", role="worker", rank=None),
+        replace(rank(4, "c", None, 91, words=lost), kind="ray", role="worker", rank=None),
+    ]
+    found = story([*on_head, *workers], seen("a", until=50))
+    assert (found.blame, found.first and found.first.node) == ("node_silent", "a")
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Killed process 101 (python) total-vm:1kB",
+        "Out Of Memory: Killed process 101",
+        "eth0: NETDEV WATCHDOG: transmit queue 0 timed out",
+        "rt-hog: hog[666] had core 1 of node b",
+        "Node b died: reset of eth0",
+    ],
+)
+def test_what_a_user_writes_into_a_log_accuses_no_machine(claim: str) -> None:
+    members = [
+        rank(0, "a", held("waiting", 51, 56), 56, words=CLOSED),
+        rank(1, "b", None, 55, words=claim),
+    ]
+    found = story(members)
+    assert found.blame == "program"
+    assert (found.culprit, found.core, found.incident) == (None, None, None)
 
 
 def test_a_slow_rank_that_works_is_not_accused() -> None:

@@ -94,6 +94,32 @@ def test_a_rank_is_found_followed_and_its_end_is_reported_with_its_words(
     assert told["status"] in (None, 1 << 8)
 
 
+@pytest.mark.parametrize(
+    "done",
+    [lambda log: log.rename(log.with_suffix(".1")), Path.unlink, lambda log: os.truncate(log, 0)],
+    ids=["rotated", "removed", "truncated"],
+)
+def test_the_last_words_are_found_whatever_happened_to_the_name_of_the_log(
+    source: Jobs, tmp_path: Path, done: Callable[[Path], object]
+) -> None:
+    """As logrotate does it, as a pod that is gone leaves it, and as copytruncate does it."""
+    log = tmp_path / "log"
+    code = "import sys; print('x' * 9000, file=sys.stderr); input(); raise ValueError('bad batch')"
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stderr=file,
+            stdin=subprocess.PIPE,
+            env=os.environ | RANK,
+        )
+    read_until(source, "job_members", process.pid)
+    while source._members[process.pid].log < 0:
+        read_until(source, "job_progress", process.pid)
+    done(log)
+    process.communicate(b"\n")
+    assert ended(source, process.pid)["words"] == "ValueError: bad batch"
+
+
 def test_a_rank_that_was_killed_pins_the_minutes_around_it(source: Jobs, tmp_path: Path) -> None:
     process = start("import time; time.sleep(60)", tmp_path / "log")
     read_until(source, "job_members", process.pid)
