@@ -18,6 +18,7 @@ from tests.job_cluster.cluster import Cluster
 from tests.job_cluster.deeds import CONTROLS, FAULTS, Deed
 from tests.job_cluster.judging import Truth, judged
 from tests.job_cluster.ray_cluster import RayCluster, RayRun
+from tests.job_cluster.summary import summary
 from tests.job_cluster.torch_runs import TorchRun
 
 from necroscope.lab.ledger import state_directory
@@ -48,8 +49,7 @@ def main() -> int:
             truth = _do(run, deed)
             asked.append(asking.submit(_judge, said, run, truth))
         results = [one.result() for one in asked]
-    for place in ("recordings", "lake"):
-        sys.stdout.write(f"{said.kind}, {place}: {_summary(results, place)}\n")
+    sys.stdout.write("\n".join(summary(results)) + "\n")
     return 0
 
 
@@ -88,22 +88,6 @@ def _judge(said: argparse.Namespace, run: TorchRun, truth: Truth | str) -> dict[
     sys.stdout.write(json.dumps(result) + "\n")
     sys.stdout.flush()
     return result
-
-
-def _summary(results: list[dict[str, Any]], place: str) -> str:
-    counted = [one for one in results if place in one]
-    faults = [one for one in counted if one["is_fault"]]
-    controls = [one for one in counted if not one["is_fault"]]
-
-    def right(ones: list[dict[str, Any]]) -> int:
-        return sum(one[place]["is_right"] for one in ones)
-
-    accused = sum(one[place]["is_accused"] for one in controls)
-    return (
-        f"{right(faults)} of {len(faults)} faults led to node, core and culprit;"
-        f" {right(controls)} of {len(controls)} controls right, {accused} wrong accusations;"
-        f" {len(results) - len(counted)} runs did not start"
-    )
 
 
 if __name__ == "__main__":
