@@ -20,12 +20,13 @@ from benchmarks.compiled_program import MOVED_CLOCK, compiled
 
 MEMORY = Path("/sys/fs/cgroup/memory")
 CPU = Path("/sys/fs/cgroup/cpu")
-HUB = "ncj-hub"
+HUB, RECORDERS = "ncj-hub", "ncj-recorders"
 HUB_ADDRESS = "10.77.0.100"
 PORT = 7443
 PROGRAM = [sys.executable, "-P", "-m", "necroscope"]
 # Of the machine's CPU time, as much as 16 other tasks: what else runs here is no part of a run.
 SHARES = "16384"
+SETTLE_S = 20.0
 
 
 def run(*words: str) -> None:
@@ -61,7 +62,7 @@ class Node:
     ) -> subprocess.Popen[bytes]:
         """In its namespaces, and in its cgroups unless it is the recorder."""
         enter = f"set -e; hostname {self.name}; "
-        for group in (self.memory, self.cpu) if is_member else ():
+        for group in (self.memory, self.cpu) if is_member else (CPU / RECORDERS,):
             enter += f"echo $$ > {group}/cgroup.procs; "
         if not is_member:
             enter += self._own_devices()
@@ -129,7 +130,8 @@ class Cluster:
         for words in ("add br0 type bridge", "set br0 up", "set lo up"):
             run("ip", "-n", HUB, "link", *words.split())
         run(*f"ip -n {HUB} address add {HUB_ADDRESS}/24 dev br0".split())
-        make_shares(CPU / HUB)
+        for name in (HUB, RECORDERS):
+            make_shares(CPU / name)
         (CPU / HUB / "cgroup.procs").write_text(str(os.getpid()))
         for number, name in enumerate(self.names, 1):
             node = Node(name, number, self.directory / name, self.offsets_s[number - 1])
@@ -145,6 +147,8 @@ class Cluster:
             node.recorder = node.start(self._record(node), log, is_member=False, **clock)
         for node in self.nodes:
             self._await(lambda node=node: any(node.recording.glob("*.live")), "a recorder")
+        # Each looks at the processes that are there, some at a time.
+        time.sleep(SETTLE_S)
 
     def _clock(self, node: Node) -> dict[str, str]:
         """Variables of a recorder whose clock is off by some seconds."""
@@ -221,11 +225,12 @@ def make_shares(group: Path) -> None:
 
 def leave_shares() -> None:
     """This process and what it started go back to where they were."""
-    with contextlib.suppress(OSError):
-        for pid in (CPU / HUB / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):
-                (CPU / "cgroup.procs").write_text(pid)
-        (CPU / HUB).rmdir()
+    for group in (CPU / HUB, CPU / RECORDERS):
+        with contextlib.suppress(OSError):
+            for pid in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    (CPU / "cgroup.procs").write_text(pid)
+            group.rmdir()
 
 
 def end_session(process: subprocess.Popen[bytes]) -> None:

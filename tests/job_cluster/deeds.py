@@ -25,6 +25,7 @@ def _machine(
     run.warm_up()
     with context:
         run.await_death()
+    run.await_ends()
     return Truth(name, ("machine",), run.node.name, run.core if has_core else None, names)
 
 
@@ -50,7 +51,7 @@ def quota(run: "TorchRun") -> Truth:
 
 def kernel_walk(run: "TorchRun") -> Truth:
     name = faults.invent(run.seed)
-    words = str(run.core), str(run.seed.randrange(4, 7))
+    words = str(run.core), str(run.seed.randrange(10, 14))
     run.start()
     walker = faults.started(name, "walk", *words, prefix=("unshare", "--ipc"))
     return _machine(run, "kernel walk", walker, (name,))
@@ -63,7 +64,7 @@ def neighbour_limit(run: "TorchRun") -> Truth:
     run.start()
     try:
         with faults.limited_group(f"{name}-pod") as group:
-            words = str(run.core), str(run.seed.randrange(4, 7)), str(group), str(path)
+            words = str(run.core), str(run.seed.randrange(10, 14)), str(group), str(path)
             context = faults.started(name, "reclaim", *words)
             return _machine(run, "neighbour at its memory limit", context, (name,))
     finally:
@@ -90,6 +91,7 @@ def silent_file_server(run: "TorchRun") -> Truth:
         with context:
             os.kill(pid, signal.SIGUSR1)
             run.await_death()
+        run.await_ends()
     names = (name, str(mount), "blocked-io")
     return Truth("silent file server", ("machine",), run.node.name, None, names)
 

@@ -19,7 +19,8 @@ LENGTH_S = 60.0
 # Until the recorders know the members: they let a process settle, and look every two seconds.
 WARM_S = 6.0
 DEATH_S = 40.0
-WORK_S, PAUSE_S = 0.3, 0.1
+LET_GO_S = 6.0
+WORK_S, PAUSE_S = 0.4, 0.1
 SLOWER = 3.0
 
 
@@ -95,9 +96,15 @@ class TorchRun:
             if self.died_s is None and len(self._alive(self.members)) < len(self.members):
                 self.died_s = time.monotonic()
                 # Its time-out is over for the others as well.
-                end = min(end, self.died_s + 10)
+                end = min(end, self.died_s + 3)
             time.sleep(0.05)
         self.died_s = self.died_s or time.monotonic()
+
+    def await_ends(self) -> None:
+        """What has been let go finds out by itself that the others are gone."""
+        end = time.monotonic() + LET_GO_S
+        while time.monotonic() < end and self._alive(self.members):
+            time.sleep(0.05)
 
     def _alive(self, members: Sequence[Any]) -> list[subprocess.Popen[bytes]]:
         return [one for one in members if one.poll() is None]

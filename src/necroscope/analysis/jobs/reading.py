@@ -173,7 +173,8 @@ def _member_wait(wait: TaskWait) -> MemberWait:
     if by is None:
         return MemberWait(*place, None, None, None, is_asleep=not wait.is_for_a_core)
     label = f"{by.comm}[{by.pid}]" + (f" ({by.policy})" if by.policy else "")
-    who = by.comm, by.pid, by.cgroup, label
+    ran_ns = wait.by_ran_ns if wait.is_for_a_core else None
+    who = by.comm, by.pid, by.cgroup, label, ran_ns
     return MemberWait(*place, *who, is_asleep=not wait.is_for_a_core)
 
 

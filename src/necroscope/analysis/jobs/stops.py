@@ -20,6 +20,10 @@ _NO_TIME_RATIO: Final = 0.1
 _LEAST_NS: Final = 3 * NS_PER_S
 # Ticks of another class within a stretch: a rank that is starved gets a turn now and then.
 _BETWEEN_NS: Final = 2_500_000_000
+# A job dies within this long of what held its member, or its own time-out was never at stake.
+_AT_THE_END_NS: Final = 15 * NS_PER_S
+# Of a wait: one that ran for less of it was not what was in the way.
+_LEAST_RUN: Final = 0.1
 LOOK_BACK_NS: Final = 180 * NS_PER_S
 
 
@@ -44,22 +48,40 @@ class MemberWait(NamedTuple):
     by_pid: int | None
     by_cgroup: str | None
     by_label: str | None = None
+    by_ran_ns: int | None = None
     is_asleep: bool = False
+
+    @property
+    def is_in_the_way(self) -> bool:
+        """A throttled task waits while others run now and then, and the core is idle."""
+        ran_ns = self.by_ran_ns
+        return ran_ns is None or ran_ns >= _LEAST_RUN * (self.to_ns - self.from_ns)
 
 
 def stop_of(
     ticks: Sequence[ProgressTick], waits: Sequence[MemberWait], until_ns: int
 ) -> Stop | None:
-    """The longest stretch, of those before `until_ns`, in which something held it; else the last in
-    which it waited. None if it worked all the time.
+    """The longest stretch in which something held it, of those that reach `until_ns`; else the one
+    in which it waited at the end: one that waits for a peer then was not what the peer waited for.
+    Else the longest of all. None if it worked all the time.
     """
     recent = [tick for tick in ticks if until_ns - LOOK_BACK_NS <= tick.time_ns <= until_ns]
     stretches = [one for one in _stretches(recent) if one.to_ns - one.from_ns >= _LEAST_NS]
     held = [one for one in stretches if one.how in HELD]
-    if held:
-        return _with_who(max(held, key=lambda one: one.to_ns - one.from_ns), waits)
+    late = [one for one in held if one.to_ns >= until_ns - _AT_THE_END_NS]
+    if late:
+        return _with_who(max(late, key=_length_ns), waits)
     waiting = [one for one in stretches if one.how == WAITING]
-    return _asleep(waits, until_ns) or (waiting[-1] if waiting else None)
+    asleep = _asleep(waits, until_ns)
+    if asleep is not None or (waiting and waiting[-1].to_ns >= until_ns - _AT_THE_END_NS):
+        return asleep or waiting[-1]
+    if held:
+        return _with_who(max(held, key=_length_ns), waits)
+    return waiting[-1] if waiting else None
+
+
+def _length_ns(stop: Stop) -> int:
+    return stop.span.length_ns
 
 
 def _asleep(waits: Sequence[MemberWait], until_ns: int) -> Stop | None:
@@ -118,14 +140,15 @@ def _with_who(stop: Stop, waits: Sequence[MemberWait]) -> Stop:
     near = [
         (wait, within_ns)
         for wait in waits
-        if wait.by is not None
-        and wait.is_asleep == is_asleep
+        if wait.is_asleep == is_asleep
         and (within_ns := min(wait.to_ns, stop.to_ns) - max(wait.from_ns, stop.from_ns)) > 0
     ]
     total_ns = sum(within_ns for _, within_ns in near)
     for is_process in (True, False):
         of_each: dict[tuple[Any, ...], list[tuple[MemberWait, int]]] = {}
         for wait, within_ns in near:
+            if wait.by is None or not wait.is_in_the_way:
+                continue
             key = wait.core, wait.by, wait.by_cgroup, wait.by_pid if is_process else None
             of_each.setdefault(key, []).append((wait, within_ns))
         most = max(of_each.values(), key=_waited_ns, default=[])

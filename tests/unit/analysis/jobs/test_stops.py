@@ -95,3 +95,20 @@ def test_a_sleep_for_a_lock_that_another_has_is_told_from_a_wait_for_a_peer() ->
     waiting = stop_of(own, [nameless], 16 * NS)
     assert waiting is not None
     assert waiting.how == "waiting"
+
+
+def test_one_that_waits_for_a_peer_at_the_end_was_not_what_the_peer_waited_for() -> None:
+    """It shared its core with a start-up, long before."""
+    stop = stop_of(ticks(*[STARVES] * 12, *[WORKS] * 9, *[WAITS] * 9), [], 30 * NS)
+    assert stop is not None
+    assert (stop.how, stop.from_ns) == ("waiting", 21 * NS)
+
+
+def test_who_ran_for_a_moment_of_a_wait_was_not_in_the_way() -> None:
+    """A task that is throttled waits, and the core may be idle."""
+    own, ran_ns = ticks(*[WORKS] * 10, *[STARVES] * 6), NS // 20
+    wait = MemberWait(10 * NS, 16 * NS, 1, "cron", 5, None, "cron[5]", ran_ns)
+    for ran, by in ((ran_ns, None), (3 * NS, "cron[5]")):
+        stop = stop_of(own, [wait._replace(by_ran_ns=ran)], 16 * NS)
+        assert stop is not None
+        assert stop.by == by
