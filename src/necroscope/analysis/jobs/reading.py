@@ -30,6 +30,13 @@ _LATE_NS: Final = 120 * NS_PER_S
 _TICK: Final = ("time", "cpu", "state", "elapsed_ns", "cpu_ns", "delay_ns")
 
 
+def read_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
+    """With how each stood before its end; those that live, before the end of the span."""
+    standing = Standing(recording, span)
+    last_ns = min(span.to_ns, recording.info().to_ns or span.to_ns)
+    return [standing.of(member, last_ns) for member in newest_members(recording, span, node)]
+
+
 def newest_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
     """Of each process its last row of the span."""
     rows = read(recording, "job_members", span)
@@ -169,13 +176,16 @@ class _Waits:
 
 def _member_wait(wait: TaskWait) -> MemberWait:
     by = wait.by if wait.is_for_a_core else wait.given_by
-    place = wait.from_ns, wait.to_ns, wait.cpu
+    found = MemberWait(
+        wait.from_ns, wait.to_ns, wait.cpu, None, None, None, is_asleep=not wait.is_for_a_core
+    )
     if by is None:
-        return MemberWait(*place, None, None, None, is_asleep=not wait.is_for_a_core)
+        return found
     label = f"{by.comm}[{by.pid}]" + (f" ({by.policy})" if by.policy else "")
-    ran_ns = wait.by_ran_ns if wait.is_for_a_core else None
-    who = by.comm, by.pid, by.cgroup, label, ran_ns
-    return MemberWait(*place, *who, is_asleep=not wait.is_for_a_core)
+    ran_ns = wait.by_ran_ns or None if wait.is_for_a_core else None
+    return found._replace(
+        by=by.comm, by_pid=by.pid, by_cgroup=by.cgroup, by_label=label, by_ran_ns=ran_ns
+    )
 
 
 def _whole(value: float | None) -> int | None:
