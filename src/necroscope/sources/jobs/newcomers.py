@@ -50,7 +50,8 @@ class Newcomers:
         self.waiting: dict[int, Newcomer] = {}
         self.unread = 0
         self._proc = proc
-        self._known: set[int] = set()
+        # Names in /proc that need no look, those of other files among them.
+        self._known: set[str] = set()
         self._postponed: deque[Newcomer] = deque()
         self._random = chosen or random.Random()
 
@@ -60,13 +61,15 @@ class Newcomers:
         still there: most are not.
         """
         try:
-            pids = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}
+            names = set(os.listdir(self._proc))
         except OSError as error:
             raise SourceUnavailable(f"cannot list {self._proc}: {error.strerror}") from None
-        self._known &= pids
-        self._postponed = deque(one for one in self._postponed if one.pid in pids)
-        self.waiting = {pid: one for pid, one in self.waiting.items() if pid in pids}
-        fresh = pids - self._known - self.waiting.keys()
+        self._known &= names
+        self._postponed = deque(one for one in self._postponed if str(one.pid) in names)
+        self.waiting = {pid: one for pid, one in self.waiting.items() if str(pid) in names}
+        strange = names - self._known
+        self._known |= {name for name in strange if not name.isdecimal()}
+        fresh = {int(name) for name in strange if name.isdecimal()} - self.waiting.keys()
         self.unread = max(0, len(fresh) - READ_AT_ONCE)
         for pid in self._random.sample(sorted(fresh), READ_AT_ONCE) if self.unread else fresh:
             self._read(pid, boot_ns)
@@ -81,7 +84,7 @@ class Newcomers:
         taken = self._in_line(most)
         for one in taken:
             self.waiting.pop(one.pid)
-            self._known.add(one.pid)
+            self._known.add(str(one.pid))
         again = [self._postponed.popleft() for _ in range(min(AGAIN_AT_ONCE, len(self._postponed)))]
         return taken + again
 
@@ -100,7 +103,7 @@ class Newcomers:
     def _read(self, pid: int, boot_ns: int) -> None:
         stat = _read_stat(self._proc, pid)
         if stat is None:
-            self._known.add(pid)
+            self._known.add(str(pid))
         elif boot_ns - since_boot_ns(stat) >= _SETTLED_NS:
             self.waiting[pid] = Newcomer(pid, real_user(self._proc, pid), stat)
 

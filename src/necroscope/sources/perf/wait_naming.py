@@ -10,7 +10,7 @@ from necroscope.model.reading import Moment, Row
 from necroscope.sources.kept_file import read_once
 from necroscope.sources.perf.wait_chain import ChainLink, WaitChain
 from necroscope.sources.perf.wait_layout import STACK_BYTES
-from necroscope.sources.perf.wait_records import WaitRecord, WaitTask
+from necroscope.sources.perf.wait_records import WaitRecord, WaitTask, addresses
 from necroscope.sources.procfs.blocked_tasks import CloseReader
 from necroscope.sources.procfs.wait_holders import WaitHolder
 from necroscope.symbols.target_files import read_bounded
@@ -52,7 +52,7 @@ def is_in_the_way(wait: WaitRecord, by_stack: str | None) -> bool:
     if wait.kind == "runnable":
         return wait.other_ran_ns * _SMALL_SHARE >= wait.waited_ns
     names = (by_stack or "").split(";")
-    is_cut = len(wait.other_stack) * 8 >= STACK_BYTES and not any(
+    is_cut = len(wait.other_stack) >= STACK_BYTES and not any(
         name.startswith(_ENTRIES) for name in names
     )
     return not is_cut and not any(
@@ -91,6 +91,7 @@ class WaitNaming:
         self._own_roots: Mapping[bytes, bytes] = find_own_roots(proc)
         self._chain = WaitChain(proc, read_closely)
         self._functions: dict[int, str] = {}
+        self._stacks: dict[tuple[bytes, bool], str | None] = {}
         self._cgroups: dict[tuple[int, int], str | None] = {}
 
     def close(self) -> None:
@@ -98,6 +99,7 @@ class WaitNaming:
 
     def forget(self) -> None:
         self._functions.clear()
+        self._stacks.clear()
         self._cgroups.clear()
 
     def rows(self, wait: WaitRecord, now: Moment, *, is_open: bool) -> list[Row]:
@@ -178,8 +180,17 @@ class WaitNaming:
             *(without_scheduling(holder.functions, is_waker=False), None, *by, by_stack),
         )
 
-    def _names(self, stack: Sequence[int], *, is_waker: bool) -> str | None:
-        return without_scheduling([self._function(at) for at in stack], is_waker=is_waker)
+    def _names(self, stack: bytes, *, is_waker: bool) -> str | None:
+        """Most tasks wait where others have waited."""
+        if not stack:
+            return None
+        key = stack, is_waker
+        if key not in self._stacks:
+            if len(self._stacks) >= _MOST_NAMES:
+                self._stacks.clear()
+            functions = [self._function(at) for at in addresses(stack)]
+            self._stacks[key] = without_scheduling(functions, is_waker=is_waker)
+        return self._stacks[key]
 
     def _function(self, address: int) -> str:
         name = self._functions.get(address)

@@ -39,9 +39,9 @@ class WaitTask(NamedTuple):
 
 class WaitRecord(NamedTuple):
     """`other` is who had the core, or who woke it; of a sleep that goes on who has the lock, where
-    the kernel knows. `address` is a lock's in memory, or a descriptor. Stacks are addresses,
-    innermost first. Of one that is late `address` is its period, and `other_ran_ns` how many beats
-    came since the last look.
+    the kernel knows. `address` is a lock's in memory, or a descriptor. Stacks are addresses of 64
+    bits, innermost first. Of one that is late `address` is its period, and `other_ran_ns` how many
+    beats came since the last look.
     """
 
     kind: str
@@ -52,8 +52,8 @@ class WaitRecord(NamedTuple):
     other: WaitTask | None
     other_ran_ns: int
     address: int
-    stack: tuple[int, ...]
-    other_stack: tuple[int, ...]
+    stack: bytes
+    other_stack: bytes
 
 
 def waited_ns(record: bytes) -> int:
@@ -122,7 +122,11 @@ def _task(record: bytes, at: int) -> WaitTask:
     return WaitTask(tid, pid, clean(comm.partition(b"\0")[0]), cgroup_id, name, priority, allowed)
 
 
-def _stack(record: bytes, at: int, length: int) -> tuple[int, ...]:
+def addresses(stack: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(stack) // 8}Q", stack)
+
+
+def _stack(record: bytes, at: int, length: int) -> bytes:
     """`length` is an error's number where the kernel could not walk it."""
-    count = max(0, min(length, layout.STACK_BYTES, len(record) - at)) // 8
-    return struct.unpack_from(f"<{count}Q", record, at)
+    size_bytes = max(0, min(length, layout.STACK_BYTES, len(record) - at))
+    return record[at : at + size_bytes // 8 * 8]

@@ -72,7 +72,7 @@ def test_of_a_stack_that_was_cut_off_nobody_is_named() -> None:
     lengths = struct.pack("<Qqq", 0, 0, layout.STACK_BYTES)
     tail = lengths.ljust(layout.BLOCKED_BYTES - layout.ADDRESS, b"\1")
     sleep = parse(record(layout.BLOCKED) + tail)
-    assert len(sleep.other_stack) * 8 == layout.STACK_BYTES
+    assert len(sleep.other_stack) == layout.STACK_BYTES
     assert not is_in_the_way(sleep, "complete;end_bio;blk_mq_complete_request")
     assert is_in_the_way(sleep, "up_write;vfs_write;do_syscall_64")
 
@@ -129,8 +129,8 @@ def test_all_tasks_are_looked_at_every_other_second_and_every_second_while_one_w
 def test_a_stack_that_the_kernel_could_not_walk_is_empty() -> None:
     tail = struct.pack("<Qqq", 0, -14, 1 << 40)
     wait = parse(record(layout.BLOCKED) + tail + bytes(layout.STACK_BYTES))
-    assert wait.stack == ()
-    assert wait.other_stack == ()
+    assert wait.stack == b""
+    assert wait.other_stack == b""
 
 
 def test_of_a_stack_only_what_is_not_the_scheduler_is_kept() -> None:
