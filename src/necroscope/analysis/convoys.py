@@ -41,6 +41,8 @@ from necroscope.model.units import NS_PER_S
 _MOST_LINKS: Final = 3
 # Of the time that the lock was held: less is not what it was held for.
 _MUCH: Final = 0.3
+# Who has a lock alone has it for nearly as long as the first behind it waits.
+_FEW_HOLDERS, _ALONE = 2, 0.7
 _NAMED: Final = 3
 # Of what is sampled inside a section: fewer are chance, and a smaller part is one of many.
 _LEAST_SAMPLES: Final = 5
@@ -104,8 +106,9 @@ class Convoy:
 
     @property
     def is_crowd(self) -> bool:
-        """Nobody had it for long: many took it in turn."""
-        return self.holders > 1 and self.held_s < _MUCH * self.longest.seconds
+        """Nobody had it for as long as others waited: many took it in turn."""
+        much = _MUCH if self.holders <= _FEW_HOLDERS else _ALONE
+        return self.holders > 1 and self.held_s < much * self.longest.seconds
 
     @property
     def is_stopped(self) -> bool:

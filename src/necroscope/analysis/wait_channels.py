@@ -63,6 +63,8 @@ _RELEASES: Final = (
     (functions("percpu_up_* __percpu_up_* percpu_rwsem_wake_function"), _PER_CPU_RWSEM),
     (functions("rwsem_wake rwsem_mark_wake up_read up_write downgrade_write"), _RWSEM),
 )
+# Who comes to wait for a rwsem lets those in front of it go on, and did not have it itself.
+_PASSED_ON: Final = ((functions("rwsem_down_*"), _RWSEM),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +301,7 @@ def _stop(stack: tuple[str, ...]) -> str | None:
 
 
 def _primitive(innermost: str, by_stack: tuple[str, ...]) -> Functions | None:
-    for release, primitive in _RELEASES:
+    for release, primitive in (*_RELEASES, *_PASSED_ON):
         if any(name in release for name in by_stack[:_NEAR_RELEASE]):
             return primitive
     return next((group for _, group in _RELEASES if innermost in group), None)

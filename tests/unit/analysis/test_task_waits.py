@@ -11,6 +11,7 @@ from necroscope.analysis.engine import diagnose
 from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.node import Node
 from necroscope.analysis.wait_channels import channel_of
+from necroscope.model.span import Span
 
 IDLE = """
     core 0:  ..............................
@@ -206,3 +207,12 @@ def test_a_cgroup_below_one_without_quota_left_does_not_crowd_a_core() -> None:
             "cgroups", second, controller="cpu", path="/pod", nr_throttled=9, throttled_ns=4 * 10**9
         )
     assert not episodes(node, EpisodeKind.TASK_DELAYED)
+
+
+def test_who_comes_to_wait_for_a_rwsem_and_lets_others_go_on_did_not_have_it() -> None:
+    node = drawn_node(IDLE)
+    passed = by("python", 80, stack="wake_up_q;rwsem_down_write_slowpath;vm_mmap_pgoff")
+    wait(node, 10, 2.0, stack="__access_remote_vm;proc_pid_cmdline_read", **passed)
+    (one,) = Node(node, Span(at(0), at(30))).waits
+    assert one.channel.kind == "lock"
+    assert one.given_by is None

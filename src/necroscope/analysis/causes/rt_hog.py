@@ -28,6 +28,7 @@ from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import REAL_TIME
 from necroscope.model.span import merge
+from necroscope.model.units import NS_PER_S
 
 # Kernel threads of class FIFO are the system's own: migration/N, the watchdogs, threaded
 # interrupts.
@@ -35,6 +36,7 @@ _OF_THE_KERNEL: Final = ("migration/", "irq/", "watchdog/", "cpuhp/", "idle_inje
 _NAMED: Final = 4
 LIMITS: Final = FAIRNESS | Thresholds(
     mostly=Threshold(0.5, "of the core's samples: the task that keeps the core for itself"),
+    lasts=Threshold(0.15, "of the incident others waited behind them: else it is not about them"),
     part=Threshold(0.1, "of what real-time tasks had: less is not what kept the core"),
 )
 
@@ -55,7 +57,7 @@ def assess(case: Case) -> Assessment | None:
     if not is_real_time and (policy is not None or not (throttled or waited)):
         return None
     rank = f"{policy}, priority {task['priority']}" if task is not None else policy
-    culprit = culprit_from(hog, (), case.node) if hogs[1:] else case.culprit()
+    culprit = culprit_from(hog, case.samples.now.of_task(hog.comm).path(), case.node)
     thread = hog.tid or (task["tid"] if task is not None else None)
     texts = [(f"its scheduling policy is {rank}", "tasks")] if rank is not None else []
     texts += [(waited, "runqueue")] if waited else []
@@ -95,10 +97,12 @@ def _hogs(case: Case) -> tuple[list[TaskShare], float]:
         if wait.is_for_a_core and wait.cpu == case.core and wait.by and wait.by.policy in REAL_TIME
     ]
     if outranked and case.core is not None:
-        inside = case.samples.now.where([case.core], merge(wait.span for wait in outranked))
+        spans = merge(wait.span for wait in outranked)
+        waited_s = sum(span.length_ns for span in spans) / NS_PER_S
+        inside = case.samples.now.where([case.core], spans)
         found = inside.of_processes({wait.by.pid for wait in outranked if wait.by})
         share = found.total / inside.total if inside.total else 0.0
-        if share >= case.limits.mostly:
+        if share >= case.limits.mostly and waited_s >= case.limits.lasts * case.seconds:
             tasks = found.tasks()
             return [task for task in tasks if task.share >= case.limits.part] or tasks[:1], share
     most = next(iter(case.samples.now.tasks()), None)

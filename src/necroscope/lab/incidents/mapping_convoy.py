@@ -66,7 +66,7 @@ def serve(mebibytes: int, piece_mebibytes: int, pause_s: float, logs: list[str])
 class SharedMappings(Scenario):
     """A server with an arena; the pieces say how much of it is filled at once."""
 
-    mebibytes: ClassVar[int] = 3072
+    mebibytes: ClassVar[int] = 2048
     piece_mebibytes: ClassVar[int]
 
     def prepare(self, stage: Stage) -> None:
@@ -75,7 +75,7 @@ class SharedMappings(Scenario):
     def provoke(self, stage: Stage) -> None:
         pause_s = stage.random.uniform(0.3, 0.8)
         arguments = (self.mebibytes, self.piece_mebibytes, pause_s, self.logs)
-        self.server = stage.start(serve, *arguments, comm=stage.invent("app"))
+        self.server = stage.start(serve, *arguments, comm=stage.invent("app"), memory_bytes=4 << 30)
         stage.hold(self.server)
 
 
@@ -83,7 +83,7 @@ class MappingConvoy(SharedMappings):
     name = "mapping-convoy"
     cause = "kernel-lock-convoy"
     twin = "mapping-turns"
-    piece_mebibytes = 3072
+    piece_mebibytes = 2048
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
         worst_ms = max(map(measured.highest, self.logs))

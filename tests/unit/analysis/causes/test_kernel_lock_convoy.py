@@ -156,3 +156,21 @@ def test_another_process_in_the_same_section_is_not_the_holder() -> None:
     wait(node, 10, 8.0, "service", 70, tid=71, stack="vm_mmap_pgoff", is_open=True)
     (incident,) = [i for i in diagnose(node).incidents if i.core is None]
     assert incident.verdict.cause == "unknown"
+
+
+def test_many_that_take_a_lock_in_turn_are_told_as_a_crowd() -> None:
+    node = drawn_node(
+        """
+        core 0:  ..............................
+        core 1:  ..............................
+        """
+    )
+    for turn in range(40):
+        pid, before = 70 + turn % 6, 70 + (turn + 5) % 6
+        given = by(f"mover-{before}", before, stack="__mutex_unlock_slowpath;do_renameat2")
+        where = "do_renameat2;__x64_sys_rename"
+        lasts_s = min(0.6, 0.1 * (turn + 2))  # the first ones wait for one or two
+        wait(node, 10 + turn / 10, lasts_s, f"mover-{pid}", pid, stack=where, **given)
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "kernel-lock-convoy"
+    assert "took in turn" in incident.verdict.summary
