@@ -4,6 +4,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,12 +15,15 @@ from necroscope.analysis.checkup import crash_loops, saturated_cores, zombie_cgr
 from necroscope.analysis.checkup.checkup import Checkup, check_up
 from necroscope.analysis.checkup.finding import Finding, Level, Seen
 from necroscope.analysis.checkup.saturated_cores import SECONDS
+from necroscope.analysis.recreations import RecreationLoop
 from necroscope.cli.node_look import look
 from necroscope.cli.recorder_options import chosen_settings, settings_options
 from necroscope.errors import NecroscopeError
 from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
+from necroscope.sources.containers.containers import SOCKETS
+from necroscope.sources.containers.makers import MakerSearch
 from necroscope.sources.systemd.own_log import read_last_lines
 from necroscope.verdicts.ledger import Ledger
 from necroscope.views.checkup import render, render_plugin
@@ -80,10 +84,7 @@ def command(
         seen = look(settings, _LONG_LOOK_NS)
     unmade = [loop for loop in crash_loops.recreated(seen) if loop.unit is None]
     if unmade and settings.containers_ns:
-        # Long enough to be there when it is re-created the next time.
-        turn_ns = min(loop.period_ns for loop in unmade)
-        closely = replace(settings, containers_ns=NS_PER_S)
-        seen = look(closely, min(2 * turn_ns, _LONGEST_TURN_NS) + _LONG_LOOK_NS)
+        seen = replace(seen, makers=_makers(settings.host_root, unmade))
     if settings.own_log_lines:
         seen = replace(seen, own_logs=_own_logs(settings, seen))
     more = _probed(settings, seen) if is_probing else ()
@@ -93,6 +94,18 @@ def command(
     checkup = check_up(seen, more)
     _print(checkup, as_json=as_json, plugin=plugin)
     sys.exit(checkup.exit_code)
+
+
+def _makers(root: Path, loops: Sequence[RecreationLoop]) -> dict[str, tuple[str, str]]:
+    """By title: who makes them is seen when they are re-created the next time."""
+    search = MakerSearch(root)
+    for loop in loops:
+        for container in loop.containers:
+            search.saw_start(loop.title, container, loop.last_ns)
+    turn_ns = min(2 * max(loop.period_ns for loop in loops), _LONGEST_TURN_NS) + _LONG_LOOK_NS
+    first_ns = min(loop.last_ns for loop in loops)
+    search.search([path for _, path in SOCKETS], turn_ns / NS_PER_S, first_ns)
+    return {title: (maker.unit, maker.how) for title, maker in search.found.items()}
 
 
 def _own_logs(settings: Settings, seen: Seen) -> dict[str, tuple[str, ...]]:

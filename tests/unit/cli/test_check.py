@@ -1,11 +1,13 @@
 """How long the check-up looks, and what that makes of a core that is held for a moment."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from necroscope.analysis.checkup.finding import Seen
+from necroscope.analysis.recreations import RecreationLoop
 from necroscope.cli import check
 from necroscope.model.reading import Rows
 from necroscope.model.tables import TABLES
@@ -71,6 +73,20 @@ def test_a_held_core_is_looked_at_again_and_a_problem_if_it_stays_held(
 
 def test_a_core_that_was_held_for_a_moment_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked(monkeypatch, [1.0], [1.0, 0.4, 1.0])[:2] == (0, [])
+
+
+def test_who_recreates_a_container_is_watched_for_until_it_is_seen(
+    tmp_path: Path,
+) -> None:
+    process = tmp_path / "proc/7"
+    process.mkdir(parents=True)
+    (process / "comm").write_text("podman\n")
+    (process / "cmdline").write_text("podman\0wait\0agent\0")
+    (process / "cgroup").write_text("0::/system.slice/agent-init.service\n")
+    ids = tuple(f"{digit}{'ab' * 31}a" for digit in "123")
+    loop = RecreationLoop("agent", "agent:1", ids, 2 * S, S, 3, 3, 3, NOW_NS)
+    found = check._makers(tmp_path, [loop])
+    assert found["agent"][0] == "agent-init.service"
 
 
 def test_a_root_that_was_not_read_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ The count of restarts is of a container's whole life: one that has been running 
 that is removed and re-created each time has no count: the daemon's events of the last minutes tell.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
@@ -49,10 +50,16 @@ def _quoted(unit: str, seen: Seen) -> list[str]:
 def recreated(seen: Seen) -> list[RecreationLoop]:
     """Containers that die and come again under a new id, and still do."""
     return [
-        loop
+        _made(loop, seen.makers.get(loop.title))
         for loop in find_loops(seen.rows("events"))
         if loop.is_failing and seen.now_ns - loop.last_ns <= max(RECENT_NS, 3 * loop.period_ns)
     ]
+
+
+def _made(loop: RecreationLoop, maker: tuple[str, str] | None) -> RecreationLoop:
+    if maker is None or loop.unit is not None:
+        return loop
+    return replace(loop, unit=maker[0], known_by=maker[1])
 
 
 def _is_looping_unit(row: NamedRow) -> bool:

@@ -46,7 +46,8 @@ class Seen:
     """The node as it was seen until `now_ns`; rows come as mappings, because few of them are looked
     at. `recording` is the directory of the node's recorder, if one runs; `silent` are the
     tables whose source had not answered when the look was over; `own_logs` are the last lines that
-    units wrote, where they were asked for.
+    units wrote, where they were asked for; `makers` has, by what a container is
+    called, the unit that makes it and how that is known.
     """
 
     source: TopSource
@@ -54,6 +55,7 @@ class Seen:
     recording: str | None = None
     silent: tuple[str, ...] = ()
     own_logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    makers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     _tables: dict[str, list[NamedRow]] = field(default_factory=dict)
 
     def rows(self, table: str) -> list[NamedRow]:

@@ -67,11 +67,14 @@ class ContainerMaker:
 
 
 class MakerWatch:
-    """Looks at each process once."""
+    """Looks at each process twice: the first look may meet it before its exec, as a copy of the
+    shell that starts it.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._known: set[str] = set()
+        self._new: set[str] = set()
 
     def look(self, wanted: Wanted) -> dict[str, ContainerMaker]:
         """By the container's name; what no process tells is not in it."""
@@ -79,7 +82,7 @@ class MakerWatch:
         pids = {name for name in os.listdir(self._root / "proc") if name.isdecimal()}
         for pid in pids - self._known:
             found |= self._of_process(pid, wanted)
-        self._known = pids
+        self._known, self._new = pids & (self._known | self._new), pids
         return found
 
     def watch(self, wanted: Wanted, seconds: float) -> dict[str, ContainerMaker]:

@@ -356,6 +356,15 @@ def test_a_container_that_is_recreated_under_new_ids_crash_loops_and_leads_to_it
     assert found.hint.endswith("systemctl disable --now ecs.service")
 
 
+def test_the_maker_that_the_check_up_watched_for_itself_is_named(node) -> None:
+    recreate(node, 6)
+    seen = node.seen()
+    assert "who makes it was not seen" in check_up(seen).findings[0].facts[-1]
+    watched = replace(seen, makers={"ecs-agent": ("ecs.service", "podman names it")})
+    assert "made by ecs.service: podman names it" in check_up(watched).findings[0].facts
+    assert crash_loops.units_to_ask(watched) == ["ecs.service"]
+
+
 def test_what_a_crash_looping_unit_wrote_is_quoted_where_it_was_asked_for(node) -> None:
     node.add("units", unit="a.service", result="start-limit-hit", sub_state="failed")
     seen = replace(node.seen(), own_logs={"a.service": ("no credentials",)})

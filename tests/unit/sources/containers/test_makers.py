@@ -69,6 +69,18 @@ def test_a_process_that_only_calls_itself_a_monitor_does_not_accuse_a_unit(root:
     assert units(root) == {"agent": "ecs.service"}
 
 
+def test_a_process_that_was_met_before_its_exec_is_looked_at_again_and_then_left_alone(
+    root: Path,
+) -> None:
+    process(root, 7, "sh", ["sh", "init"], "0::/system.slice/ecs.service\n")
+    watch = MakerWatch(root)
+    assert watch.look({"agent": [ID]}) == {}
+    (root / "proc/7/comm").write_text("podman\n")
+    (root / "proc/7/cmdline").write_text("podman\0rm\0agent\0")
+    assert watch.look({"agent": [ID]})["agent"].unit == "ecs.service"
+    assert watch.look({"agent": [ID]}) == {}
+
+
 def test_a_hostile_unit_name_is_made_printable() -> None:
     assert unit_of(b"0::/system.slice/a\x1b[2J.service\n") == "a\\x1b[2J.service"
 
