@@ -1,5 +1,5 @@
-"""Which package a file came with, and since when a unit is enabled: dpkg's lists of files, and the
-links that enable units.
+"""Which package a file came with, and since when a unit is enabled: dpkg's lists of files, rpm's
+database, and the links that enable units.
 """
 
 import os
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from necroscope.sources.facts import rpm_database
 from necroscope.sources.facts.fact import read_bytes
 
 LIST_LIMIT: Final = 10_000
@@ -30,6 +31,9 @@ def packages_of(root: Path, files: Collection[str]) -> dict[str, str]:
         content = read_bytes(root / _INFO / name, _LIST_BYTES) or b""
         for line in names.keys() & content.split(b"\n"):
             found.setdefault(names[line], name.removesuffix(".list").partition(":")[0])
+    if len(found) < len(files):
+        by_rpm = rpm_database.packages_of(root, names.keys())
+        found = {names[name]: package for name, package in by_rpm.items()} | found
     return found
 
 

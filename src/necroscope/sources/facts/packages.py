@@ -1,5 +1,4 @@
-"""Installed packages with their versions: dpkg's status file, rpm's SQLite database (lib/header.c),
-apk's list.
+"""Installed packages with their versions: dpkg's status file, rpm's SQLite database, apk's list.
 
 An rpm database of the old kind (Berkeley DB) is only hashed: that it differs from another node's is
 what counts.
@@ -7,24 +6,19 @@ what counts.
 
 import hashlib
 import re
-import sqlite3
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from necroscope.sources.facts import rpm_database
 from necroscope.sources.facts.fact import Fact, fact, read_bytes, read_pieces
 
-PACKAGE_LIMIT: Final = 10_000
 _DATABASE_BYTES: Final = 256 << 20
-_RPM_NAME, _RPM_VERSION, _RPM_RELEASE = 1000, 1001, 1002
-_RPM_STRING: Final = 6
-_RPM_PLACES: Final = ("usr/lib/sysimage/rpm/rpmdb.sqlite", "var/lib/rpm/rpmdb.sqlite")
 
 
 def collect(root: Path) -> Iterator[Fact]:
     """A fact for each package, and one for all of them."""
-    packages = dict(sorted(_installed(root).items())[:PACKAGE_LIMIT])
+    packages = dict(sorted(_installed(root).items())[: rpm_database.PACKAGE_LIMIT])
     old_database = root / "var/lib/rpm/Packages"
     if packages:
         for name, version in packages.items():
@@ -51,9 +45,8 @@ def _installed(root: Path) -> dict[str, str]:
     status = read_bytes(root / "var/lib/dpkg/status", _DATABASE_BYTES)
     if status:
         return parse_dpkg(status)
-    for place in _RPM_PLACES:
-        if (root / place).is_file():
-            return _read_rpm(root / place)
+    if rpm_database.is_there(root):
+        return _read_rpm(root)
     return parse_apk(read_bytes(root / "lib/apk/db/installed", _DATABASE_BYTES) or b"")
 
 
@@ -80,38 +73,11 @@ def parse_apk(data: bytes) -> dict[str, str]:
     return {fields["P"]: fields.get("V", "") for fields in paragraphs if "P" in fields}
 
 
-def parse_rpm_header(blob: bytes) -> tuple[str, str] | None:
-    """Name and version-release: a count of entries and of bytes, entries of tag, type, offset and
-    count, then the bytes.
-    """
-    try:
-        entries, _length = struct.unpack_from(">II", blob)
-        start = 8 + 16 * entries
-        texts = {}
-        for at in range(8, start, 16):
-            tag, kind, offset, _count = struct.unpack_from(">IIII", blob, at)
-            if tag in (_RPM_NAME, _RPM_VERSION, _RPM_RELEASE) and kind == _RPM_STRING:
-                texts[tag] = blob[start + offset : blob.index(b"\0", start + offset)].decode(
-                    "utf-8", "backslashreplace"
-                )
-        return texts[_RPM_NAME], f"{texts[_RPM_VERSION]}-{texts[_RPM_RELEASE]}"
-    except (struct.error, ValueError, KeyError):
-        return None
-
-
-def _read_rpm(path: Path) -> dict[str, str]:
+def _read_rpm(root: Path) -> dict[str, str]:
     """Several packages of one name are several kernels: all versions are kept."""
     found: dict[str, str] = {}
-    try:
-        database = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
-        try:
-            for (blob,) in database.execute("SELECT blob FROM Packages LIMIT ?", (PACKAGE_LIMIT,)):
-                parsed = parse_rpm_header(bytes(blob))
-                if parsed is not None:
-                    name, version = parsed
-                    found[name] = f"{found[name]} {version}" if name in found else version
-        finally:
-            database.close()
-    except sqlite3.Error:
-        return {}
+    for parsed in map(rpm_database.parse_package, rpm_database.read_headers(root)):
+        if parsed is not None:
+            name, version = parsed
+            found[name] = f"{found[name]} {version}" if name in found else version
     return found

@@ -9,7 +9,8 @@ import pytest
 from tests.synthetic_root import write_files
 
 from necroscope.sources.facts import fact, packages
-from necroscope.sources.facts.packages import parse_apk, parse_dpkg, parse_rpm_header
+from necroscope.sources.facts.packages import parse_apk, parse_dpkg
+from necroscope.sources.facts.rpm_database import parse_package
 
 DPKG = """\
 Package: bash
@@ -54,12 +55,12 @@ def test_apks_list() -> None:
 
 
 def test_rpms_header() -> None:
-    assert parse_rpm_header(header("kernel", "5.14.0", "70.el9")) == ("kernel", "5.14.0-70.el9")
+    assert parse_package(header("kernel", "5.14.0", "70.el9")) == ("kernel", "5.14.0-70.el9")
 
 
 @pytest.mark.parametrize("blob", [b"", b"\xff" * 8, b"\0" * 8, header("a", "b", "c")[:40]])
 def test_a_damaged_header_is_none(blob: bytes) -> None:
-    assert parse_rpm_header(blob) is None
+    assert parse_package(blob) is None
 
 
 def test_the_whole_list_has_a_count_and_a_hash_that_follow_it(tmp_path: Path) -> None:
