@@ -108,3 +108,22 @@ def test_a_diagnosis_of_a_node_whose_job_failed_names_the_command_that_says_why(
     asked = done.stdout.splitlines()[-1].split()
     assert asked == ["necroscope", "job", str(recording)]
     assert "1 member on 1 node not known" in " ".join(ask(*asked[2:]).split())
+
+
+REAL = Path(__file__).parents[2] / "data/jobs/starved-rank"
+
+
+def test_a_real_job_over_three_nodes_leads_to_the_task_on_another_node() -> None:
+    told = json.loads(ask("--json", *sorted(REAL.iterdir())))
+    assert (told["blame"], told["node"], told["core"]) == ("machine", "node-b", 1)
+    assert (told["culprit"], told["cause"]) == ("appbzmxv[9148] (rr)", "rt-hog")
+    assert told["waited"] == ["rank 0 on node-a", "rank 2 on node-c"]
+
+
+@pytest.mark.parametrize("seen", [("node-a",), ("node-a", "node-c")])
+def test_a_real_job_without_the_recorder_of_the_held_rank_accuses_nobody(
+    seen: tuple[str, ...],
+) -> None:
+    told = json.loads(ask("--json", *(REAL / name for name in seen)))
+    assert (told["outcome"], told["blame"], told["culprit"]) == ("failed", "unknown", None)
+    assert any("seen by no recorder" in note for note in told["notes"])
