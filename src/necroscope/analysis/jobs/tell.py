@@ -183,7 +183,7 @@ def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobSt
         return JobStory(job, kind, outcome, WELL, _well(outcome), ordered, notes=notes)
     held, own = teller.held(), teller.own_ends()
     silent = _silent(teller)
-    culpable = [told for told in held if teller.explanation(told.member) is not None]
+    culpable = [told for told in _longest(held) if teller.explanation(told.member) is not None]
     # A kill may be what a watchdog did to a member that was held: then that is what explains it.
     weak = own and own[0].end is not None and own[0].end.kind in (KILLED, STOPPED)
     if own and not (weak and _is_held_to_the_end(own[0], culpable)):
@@ -200,6 +200,13 @@ def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobSt
             waited=teller.waited(silent), steps=_steps(teller, silent, None), notes=notes,
         )  # fmt: skip
     return _of_nothing(teller, job, kind, outcome, ordered, held, notes)
+
+
+def _longest(held: Sequence[_Told]) -> list[_Told]:
+    """A member that was held for a moment is not why a job died in which another was held long."""
+    seconds = [told.member.stop.seconds if told.member.stop else 0.0 for told in held]
+    most = max(seconds, default=0.0)
+    return [told for told, own in zip(held, seconds, strict=True) if 2 * own >= most]
 
 
 def outcome_of(members: Sequence[Member]) -> str:

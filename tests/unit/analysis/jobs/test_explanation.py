@@ -118,3 +118,12 @@ def test_workers_that_ray_ends_with_their_driver_were_not_killed_from_outside() 
     assert (story.blame, story.culprit) == ("machine", "hog[666]")
     first = replace(worker, ended_ns=at(40), stop=None)
     assert tell(JOB, [driver, first], [seen("a"), seen("b")]).blame == "killed"
+
+
+def test_one_that_was_held_for_a_moment_is_not_accused_in_place_of_one_held_long() -> None:
+    members = [
+        rank(0, "a", held("starved", 42, 56), 57, words=CLOSED),
+        rank(1, "b", held("starved", 44, 47, 1, "qemu[9]"), 56, words=TIMED_OUT),
+    ]
+    story = tell(JOB, members, [seen("a"), seen("b")])
+    assert (story.blame, story.first and story.first.node) == ("unknown", "a")
