@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kernels.sets import story
 
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Incident
@@ -79,6 +80,20 @@ def test_a_waiting_ksoftirqd_is_a_false_alarm_where_softirqs_run_without_it() ->
     assert not [
         one for one in diagnose(store).incidents if one.verdict.cause == "irq-core-collision"
     ]
+
+
+@pytest.mark.parametrize(
+    "directory", sorted(GUESTS.glob("5.10-story*")), ids=lambda path: path.name
+)
+def test_the_story_is_told_from_the_leaking_unit_to_the_dead_job(directory: Path) -> None:
+    """The walk's reader, the unit that leaks, the device that was reset, and the job that died."""
+    first_ns, last_ns = Store.open(directory).span()
+    found = story.named(directory, first_ns, last_ns + 1)
+    assert found["cause"] == story.CAUSE
+    assert (found["core"], found["device"]) == (story.CORE, "eth0")
+    assert (found["reader"], found["reader_unit"]) == ("cadvisor", "cadvisor.service")
+    assert found["origin"] == "vendor-agent.service"
+    assert found["job"] == ["machine", story.CAUSE, "cadvisor"]
 
 
 def test_recordings_are_small_and_say_where_they_come_from() -> None:

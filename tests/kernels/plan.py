@@ -82,7 +82,7 @@ def whole_story() -> list[Planned]:
         peer=(f"{ring.PEER[0]}:{ring.PEER[1]}", f"{sys.executable} -S {ring.__file__} 1"),
     )
     check = Check("story", "story", story.verify)
-    return [Planned(boot, (check,), seconds=3000, files=("tests/kernels/story",))]
+    return [Planned(boot, (check,), seconds=5400, files=("tests/kernels/story",))]
 
 
 def whole(kernel: Kernel) -> list[Planned]:

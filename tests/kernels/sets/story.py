@@ -17,7 +17,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from tests.kernels.recorder import COMMAND, Recorder
+from tests.kernels.recorder import Recorder
 from tests.kernels.sets import wire
 from tests.kernels.sets.looking import Told, check, say
 
@@ -61,11 +61,6 @@ def inside(out: Path) -> None:
     sender.kill()
     truth = {"zombies": zombies, "walk_s": walk_s, "counts": _counts(), "runs": runs}
     (out / "truth.json").write_text(json.dumps(truth))
-    for name, *words in (("verdict", "diagnose"), ("job", "job")):
-        told = subprocess.run(
-            [*COMMAND, *words, str(out / "recording")], capture_output=True, text=True, check=False
-        )
-        (out / f"{name}.txt").write_text(told.stdout + told.stderr)
 
 
 def _start_docker() -> None:
@@ -156,13 +151,14 @@ def _write_units() -> None:
 
 
 def _wait_for_death(recorder: Recorder) -> dict[str, Any]:
-    """Until the job has died of the next reset; then it is started again."""
+    """Until the queue has timed out and the job has died; then it is started again."""
     before, from_ns, start_s = wire.timeouts(), time.time_ns(), time.monotonic()
+    has_died = False
     while time.monotonic() - start_s < _LONGEST_S:
-        if wire.timeouts() > before and not _is_running():
+        # On a slow machine the walk goes on after the job has given up.
+        has_died = has_died or not _is_running()
+        if has_died and wire.timeouts() > before:
             break
-        if not _is_running() and time.monotonic() - start_s > _EVERY_S:
-            wire.systemctl("start", JOB)
         time.sleep(0.5)
     recorder.wait_for_flushes(3)
     found = {

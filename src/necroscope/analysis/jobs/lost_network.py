@@ -52,11 +52,13 @@ class LostNetwork:
 def lost_network(
     node: JobNode | None, death_ns: int, own_pids: Collection[int | None]
 ) -> LostNetwork | None:
-    """The latest before a death; a verdict that blames a member of the job blames no machine."""
+    """The latest before a death, those of a core first, because a queue is served by a core; a
+    verdict that blames a member of the job blames no machine.
+    """
     if node is None:
         return None
     lost = [one for one in node.events if one.kind in NETWORK_EVENTS and one.by_kernel]
-    for incident in sorted(node.incidents, key=lambda one: -one.from_ns):
+    for incident in sorted(node.incidents, key=lambda one: (one.core is None, -one.from_ns)):
         is_named = incident.cause != UNKNOWN and incident.confidence >= _SURE
         is_before = incident.from_ns <= death_ns <= incident.to_ns + _PATIENCE_NS
         if not is_named or not is_before or incident.culprit_pid in own_pids:

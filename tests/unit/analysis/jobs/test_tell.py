@@ -214,6 +214,12 @@ def test_a_lost_peer_without_the_whole_chain_accuses_no_machine(what: tuple[Any,
     assert story(cut_off_job(), seen("b", *what)).blame == "unknown"
 
 
+def test_the_incident_of_a_core_explains_a_lost_network_before_one_of_the_whole_node() -> None:
+    later = incident("slow-answer", 52, 60, core=None)
+    found = story(cut_off_job(), seen("b", WALK, later, reset(58)))
+    assert found.incident == WALK
+
+
 def test_a_reset_is_no_excuse_for_an_exception_of_the_program() -> None:
     members = cut_off_job()
     members[1] = rank(1, "b", None, 62, words="ValueError: no such layer")
