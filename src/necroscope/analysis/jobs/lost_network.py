@@ -50,14 +50,20 @@ class LostNetwork:
 
 
 def lost_network(
-    node: JobNode | None, death_ns: int, own_pids: Collection[int | None]
+    node: JobNode | None, life: Span, own_pids: Collection[int | None]
 ) -> LostNetwork | None:
-    """The latest before a death, those of a core first, because a queue is served by a core; a
-    verdict that blames a member of the job blames no machine.
+    """The latest in the life of a member, which ends with the job's death; those of a core first,
+    because a queue is served by a core. A verdict that blames a member of the job blames no
+    machine.
     """
     if node is None:
         return None
-    lost = [one for one in node.events if one.kind in NETWORK_EVENTS and one.by_kernel]
+    death_ns = life.to_ns
+    lost = [
+        one
+        for one in node.events
+        if one.kind in NETWORK_EVENTS and one.by_kernel and one.time_ns >= life.from_ns
+    ]
     for incident in sorted(node.incidents, key=lambda one: (one.core is None, -one.from_ns)):
         is_named = incident.cause != UNKNOWN and incident.confidence >= _SURE
         is_before = incident.from_ns <= death_ns <= incident.to_ns + _PATIENCE_NS

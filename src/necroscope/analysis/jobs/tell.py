@@ -33,13 +33,13 @@ from necroscope.analysis.jobs.member import (
     NodeIncident,
 )
 from necroscope.analysis.jobs.story import LOST_NODE, MACHINE, UNKNOWN, WELL, JobStory, Step
+from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 # What ends within this long of the first death may be its cause or its consequence.
 _TOGETHER_NS: Final = 5 * NS_PER_S
 # How long before a death a member may have been held: Ray needs 65 s to declare a node dead.
 _BEFORE_NS: Final = 75 * NS_PER_S
-# A tick of the recorder.
 _TICK_NS: Final = NS_PER_S
 _SILENT_NS: Final = 15 * NS_PER_S
 
@@ -52,6 +52,10 @@ class _Told:
     time_ns: int
     end: End | None = None
     cut_off: LostNetwork | None = None
+
+    @property
+    def held_s(self) -> float:
+        return self.member.stop.seconds if self.member.stop else 0.0
 
     @property
     def text(self) -> str:
@@ -104,10 +108,9 @@ class _Teller:
             stop = member.stop
             if stop is None or stop.how not in HELD:
                 continue
-            is_near = until_ns is None or (
+            if until_ns is None or (
                 stop.from_ns <= until_ns + _TOGETHER_NS and stop.to_ns >= until_ns - _BEFORE_NS
-            )
-            if is_near:
+            ):
                 found.append(_Told(member, stop.from_ns))
         return sorted(found, key=lambda told: told.time_ns)
 
@@ -118,9 +121,9 @@ class _Teller:
         if self.death_ns is None or not lost_others:
             return []
         for member in [*lost_others, *self.members]:
-            own = self._own_pids(member.node)
             end_ns = member.ended_ns if member in lost_others else self.death_ns
-            lost = lost_network(self._node(member), end_ns or self.death_ns, own)
+            life = Span(member.started_ns, end_ns or self.death_ns)
+            lost = lost_network(self._node(member), life, self._own_pids(member.node))
             if lost is not None and member.node not in found:
                 found[member.node] = _Told(member, lost.from_ns, cut_off=lost)
         return sorted(found.values(), key=lambda told: told.time_ns)
@@ -204,9 +207,8 @@ def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobSt
 
 def _longest(held: Sequence[_Told]) -> list[_Told]:
     """A member that was held for a moment is not why a job died in which another was held long."""
-    seconds = [told.member.stop.seconds if told.member.stop else 0.0 for told in held]
-    most = max(seconds, default=0.0)
-    return [told for told, own in zip(held, seconds, strict=True) if 2 * own >= most]
+    most = max((told.held_s for told in held), default=0.0)
+    return [told for told in held if 2 * told.held_s >= most]
 
 
 def outcome_of(members: Sequence[Member]) -> str:
@@ -265,10 +267,9 @@ def _of_machine(
 
 
 def _had(told: _Told, culprit: str) -> str:
-    stop = told.member.stop
-    if told.cut_off is not None or stop is None:
+    if told.cut_off is not None or told.member.stop is None:
         return "The device is all that is known"
-    return f"{culprit} had {_WHAT[stop.how]}"
+    return f"{culprit} had {_WHAT[told.member.stop.how]}"
 
 
 def _by_what(teller: _Teller, told: _Told) -> tuple[NodeIncident | None, str, int | None]:
@@ -277,9 +278,8 @@ def _by_what(teller: _Teller, told: _Told) -> tuple[NodeIncident | None, str, in
         return told.cut_off.incident, told.cut_off.culprit, told.cut_off.core
     found, stop = teller.explanation(told.member), told.member.stop
     assert found is not None and stop is not None  # noqa: PT018
-    incident = found.incident
-    core = incident.core if stop.core is None and incident else stop.core
-    return incident, found.culprit, core
+    core = found.incident.core if stop.core is None and found.incident else stop.core
+    return found.incident, found.culprit, core
 
 
 def _of_end(

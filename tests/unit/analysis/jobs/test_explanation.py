@@ -100,6 +100,12 @@ def test_a_link_that_went_after_the_death_or_long_before_is_not_its_cause() -> N
         assert tell(JOB, waiting_job(), [seen("b", link_down(second))]).blame == "unknown"
 
 
+def test_a_link_that_went_before_the_job_was_started_is_not_its_cause() -> None:
+    members = [replace(one, started_ns=at(40)) for one in waiting_job()]
+    assert tell(JOB, members, [seen("b", link_down(20))]).blame == "unknown"
+    assert tell(JOB, waiting_job(), [seen("b", link_down(20))]).blame == "machine"
+
+
 def test_two_nodes_that_lost_the_network_within_the_clocks_error_have_no_order() -> None:
     nodes = [seen("a", link_down(50.2)), seen("b", link_down(50)), seen("c")]
     story = tell(JOB, waiting_job(), nodes)
