@@ -216,7 +216,9 @@ def verify(out: Path) -> str:
 
 
 def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
-    """What the diagnosis names of one death: of the incident with the reset, and of the job."""
+    """What the diagnosis names of one death: of the incident with the reset, and of the job. The
+    whole recording is judged: who leaks shows over minutes.
+    """
     from necroscope.analysis.engine import diagnose
     from necroscope.analysis.jobs.reading import read_members, read_node
     from necroscope.analysis.jobs.runs import runs
@@ -225,7 +227,9 @@ def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
     from necroscope.store.query import Store
 
     store = Store.open(recording)
-    incidents = diagnose(store, span=(from_ns, to_ns)).incidents
+    incidents = [
+        one for one in diagnose(store).incidents if one.from_ns < to_ns and from_ns <= one.to_ns
+    ]
     told: dict[str, Any] = {}
     for one in incidents:
         resets = [event for event in one.events if event.kind.startswith("nic_")]
