@@ -43,8 +43,9 @@ class End:
 
 def end_of(member: Member, events: Iterable[NodeEvent]) -> End | None:
     """None while it runs, and if it ended well or nothing is known of how it ended."""
-    if member.ended_ns is None or not (member.has_failed or member.words):
+    if member.ended_ns is None:
         return None
+    # The kernel's word is enough: how a process ended is not known until its parent has asked.
     oom = _oom(member, events)
     if oom is not None:
         return End(MEMORY_LIMIT, f"the kernel killed it for memory: {oom.message}")

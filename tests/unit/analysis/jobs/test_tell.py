@@ -88,6 +88,11 @@ def test_a_rank_that_the_kernel_killed_for_memory_died_of_its_limit() -> None:
     assert story(members, seen("b", oom(101, 51))).blame == "memory_limit"
 
 
+def test_the_kernels_line_is_enough_where_the_exit_status_is_not_known() -> None:
+    members = [rank(0, "a", None, 52.2, words=CLOSED), rank(1, "b", None, 52, status=None)]
+    assert story(members, seen("b", oom(101, 51.9))).blame == "memory_limit"
+
+
 def test_a_line_that_the_kernel_did_not_write_kills_nobody() -> None:
     members = [rank(0, "a", None, 52, words=CLOSED), rank(1, "b", None, 51, status=SIGKILL)]
     assert story(members, seen("b", oom(101, 51, by_kernel=False))).blame == "killed"
