@@ -1,4 +1,4 @@
-"""What a verdict still lacks of its origin, and which rows tell it.
+"""What a verdict still lacks of its origin, and which rows supply it.
 
 Who makes a container, what it is called, which file and package bring a unit: daemons are asked
 every ten seconds, packages hourly. An incident may be judged before such a row is there.
@@ -59,8 +59,8 @@ def _without_origin(verdict: Verdict) -> Iterator[LateFact]:
         yield LateFact("made", _ANY)
 
 
-def told(table: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[LateFact]:
-    """What rows of one of `TABLES` tell."""
+def supplied(table: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[LateFact]:
+    """What rows of one of `TABLES` supply."""
     for row in rows:
         if table == "events" and row["kind"] in (MADE, START):
             yield from _of_event(row)

@@ -39,7 +39,8 @@ MMAP_LOCK: Final = "mmap_lock"
 # System calls that have it while they work on the mappings of their own process.
 MMAP_SECTIONS: Final = functions(
     "do_madvise do_mprotect_pkey __vm_munmap vm_munmap vm_mmap_pgoff __do_sys_brk __x64_sys_brk"
-    " __x64_sys_mremap __x64_sys_munmap dup_mm* do_mlock* __mm_populate do_mincore"
+    " __x64_sys_mremap __x64_sys_munmap __arm64_sys_brk __arm64_sys_mremap __arm64_sys_munmap"
+    " dup_mm* do_mlock* __mm_populate do_mincore"
 )
 # kernel/futex/: who sleeps there, and how a lock of user space is given back.
 _FUTEX_SLEEPS: Final = functions("futex_* __futex_* do_futex")
@@ -53,7 +54,9 @@ _WRITES: Final = functions(
 )
 # Where a task enters a system call (x86, arm64), and what a signal goes through: it ends a sleep
 # without an answer.
-_CALLS: Final = functions("do_syscall_64 entry_SYSCALL_64* __x64_sys_* el0_svc* invoke_syscall")
+_CALLS: Final = functions(
+    "do_syscall_64 entry_SYSCALL_64* __x64_sys_* __arm64_sys_* el0_svc* invoke_syscall"
+)
 _SIGNALS: Final = functions(
     "complete_signal signal_wake_up_state __send_signal_locked send_signal_locked ptrace_*"
 )
