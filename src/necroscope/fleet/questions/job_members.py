@@ -41,7 +41,7 @@ QUALIFY row_number() OVER (
 _JOBS: Final = pa.schema([("cluster", pa.string()), ("job", pa.string())])
 _FEW: Final = 64
 JobKey = tuple[str, str]
-# Of one name, or that failed last: the newest of them is told.
+# Of one name, or that failed last: the newest of them is shown.
 _MOST_NAMED: Final = 16
 
 
@@ -131,7 +131,7 @@ def read_last_failed_jobs(questions: LakeQuestions, span: Span) -> JobsInTime:
 def _jobs_in_time(
     questions: LakeQuestions, span: Span, condition: str, value: str | int
 ) -> JobsInTime:
-    """A cluster that they are part of is told of every hour, and so is a member that lives."""
+    """A cluster that they are part of is reported every hour, and so is a member that lives."""
     query = (
         f"SELECT cluster, job, min(time), max(time) FROM job_members WHERE {condition}"
         " GROUP BY ALL ORDER BY max(time + coalesce(clock_offset_ns, 0)) DESC, cluster, job LIMIT ?"
