@@ -45,7 +45,7 @@ _SILENT_NS: Final = 15 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _MemberStop:
     """A member, and why it stopped, at a time."""
 
     member: Member
@@ -100,7 +100,7 @@ class _Teller:
         seen = self.nodes.get(node)
         return (seen.error_ns if seen else NS_PER_S) + _TICK_NS
 
-    def held(self) -> list[_Told]:
+    def held(self) -> list[_MemberStop]:
         """Members that something held when it began, the earliest first."""
         until_ns = self.death_ns
         found = []
@@ -111,12 +111,12 @@ class _Teller:
             if until_ns is None or (
                 stop.from_ns <= until_ns + _TOGETHER_NS and stop.to_ns >= until_ns - _BEFORE_NS
             ):
-                found.append(_Told(member, stop.from_ns))
-        return sorted(found, key=lambda told: told.time_ns)
+                found.append(_MemberStop(member, stop.from_ns))
+        return sorted(found, key=lambda one: one.time_ns)
 
-    def cut_off(self) -> list[_Told]:
+    def cut_off(self) -> list[_MemberStop]:
         """Members, one per node, whose node lost its network before others missed them."""
-        found: dict[str, _Told] = {}
+        found: dict[str, _MemberStop] = {}
         lost_others = [one for one in self.members if (end := self.end(one)) and end.kind == PEER]
         if self.death_ns is None or not lost_others:
             return []
@@ -125,10 +125,10 @@ class _Teller:
             life = Span(member.started_ns, end_ns or self.death_ns)
             lost = lost_network(self._node(member), life, self._own_pids(member.node))
             if lost is not None and member.node not in found:
-                found[member.node] = _Told(member, lost.from_ns, cut_off=lost)
-        return sorted(found.values(), key=lambda told: told.time_ns)
+                found[member.node] = _MemberStop(member, lost.from_ns, cut_off=lost)
+        return sorted(found.values(), key=lambda one: one.time_ns)
 
-    def own_ends(self) -> list[_Told]:
+    def own_ends(self) -> list[_MemberStop]:
         """Members that ended for a reason of their own among the first to end, those whose reason
         explains most first.
         """
@@ -141,11 +141,9 @@ class _Teller:
                 continue
             tolerance_ns = _TOGETHER_NS + self.error_ns(member.node)
             if member.ended_ns <= (self.death_ns or 0) + tolerance_ns:
-                found.append(_Told(member, member.ended_ns, end))
+                found.append(_MemberStop(member, member.ended_ns, end))
         order = {kind: place for place, kind in enumerate(OWN_ENDS)}
-        return sorted(
-            found, key=lambda told: (order[told.end.kind if told.end else ""], told.time_ns)
-        )
+        return sorted(found, key=lambda one: (order[one.end.kind if one.end else ""], one.time_ns))
 
     def _is_ended_with_driver(self, member: Member) -> bool:
         """Ray ends the workers of a job whose driver has ended."""
@@ -186,7 +184,7 @@ def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobSt
         return JobStory(job, kind, outcome, WELL, _well(outcome), ordered, notes=notes)
     held, own = teller.held(), teller.own_ends()
     silent = _silent(teller)
-    culpable = [told for told in _longest(held) if teller.explanation(told.member) is not None]
+    culpable = [one for one in _longest(held) if teller.explanation(one.member) is not None]
     # A kill may be what a watchdog did to a member that was held: then that is what explains it.
     weak = own and own[0].end is not None and own[0].end.kind in (KILLED, STOPPED)
     if own and not (weak and _is_held_to_the_end(own[0], culpable)):
@@ -205,10 +203,10 @@ def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobSt
     return _of_nothing(teller, job, kind, outcome, ordered, held, notes)
 
 
-def _longest(held: Sequence[_Told]) -> list[_Told]:
+def _longest(held: Sequence[_MemberStop]) -> list[_MemberStop]:
     """A member that was held for a moment is not why a job died in which another was held long."""
-    most = max((told.held_s for told in held), default=0.0)
-    return [told for told in held if 2 * told.held_s >= most]
+    most = max((one.held_s for one in held), default=0.0)
+    return [one for one in held if 2 * one.held_s >= most]
 
 
 def outcome_of(members: Sequence[Member]) -> str:
@@ -232,11 +230,11 @@ def _well(outcome: str) -> str:
     return "all its members ended well" if outcome == "succeeded" else "it runs"
 
 
-def _is_held_to_the_end(told: _Told, culpable: Sequence[_Told]) -> bool:
+def _is_held_to_the_end(last: _MemberStop, culpable: Sequence[_MemberStop]) -> bool:
     return any(
         one.member.stop is not None
-        and one.member.stop.to_ns >= told.time_ns - _TOGETHER_NS
-        and one.time_ns <= told.time_ns - _TOGETHER_NS
+        and one.member.stop.to_ns >= last.time_ns - _TOGETHER_NS
+        and one.time_ns <= last.time_ns - _TOGETHER_NS
         for one in culpable
     )
 
@@ -247,17 +245,17 @@ def _of_machine(
     kind: str,
     outcome: str,
     ordered: tuple[Member, ...],
-    culpable: Sequence[_Told],
+    culpable: Sequence[_MemberStop],
     notes: tuple[str, ...],
 ) -> JobStory:
-    told, first = culpable[0], culpable[0].member
-    incident, culprit, core = _by_what(teller, told)
+    stopped, first = culpable[0], culpable[0].member
+    incident, culprit, core = _by_what(teller, stopped)
     waited = teller.waited(first)
-    why = f"{incident.cause}: {incident.summary}" if incident else _had(told, culprit)
+    why = f"{incident.cause}: {incident.summary}" if incident else _had(stopped, culprit)
     others = f"; {_names(waited)} waited for it" if waited else ""
-    where = f" on core {core}" if core is not None and told.cut_off is None else ""
+    where = f" on core {core}" if core is not None and stopped.cut_off is None else ""
     answer = (
-        f"{first.name} on {first.node} stopped first: it {told.text}{where}, because of"
+        f"{first.name} on {first.node} stopped first: it {stopped.text}{where}, because of"
         f" {culprit}{others}. {why}"
     )
     return JobStory(
@@ -266,17 +264,17 @@ def _of_machine(
     )  # fmt: skip
 
 
-def _had(told: _Told, culprit: str) -> str:
-    if told.cut_off is not None or told.member.stop is None:
+def _had(stopped: _MemberStop, culprit: str) -> str:
+    if stopped.cut_off is not None or stopped.member.stop is None:
         return "The device is all that is known"
-    return f"{culprit} had {_WHAT[told.member.stop.how]}"
+    return f"{culprit} had {_WHAT[stopped.member.stop.how]}"
 
 
-def _by_what(teller: _Teller, told: _Told) -> tuple[NodeIncident | None, str, int | None]:
+def _by_what(teller: _Teller, stopped: _MemberStop) -> tuple[NodeIncident | None, str, int | None]:
     """The node's verdict, who did it, and the core."""
-    if told.cut_off is not None:
-        return told.cut_off.incident, told.cut_off.culprit, told.cut_off.core
-    found, stop = teller.explanation(told.member), told.member.stop
+    if stopped.cut_off is not None:
+        return stopped.cut_off.incident, stopped.cut_off.culprit, stopped.cut_off.core
+    found, stop = teller.explanation(stopped.member), stopped.member.stop
     assert found is not None and stop is not None  # noqa: PT018
     core = found.incident.core if stop.core is None and found.incident else stop.core
     return found.incident, found.culprit, core
@@ -288,13 +286,13 @@ def _of_end(
     kind: str,
     outcome: str,
     ordered: tuple[Member, ...],
-    own: Sequence[_Told],
+    own: Sequence[_MemberStop],
     notes: tuple[str, ...],
 ) -> JobStory:
-    told = own[0]
-    assert told.end is not None
-    first, blame = told.member, told.end.kind
-    answer = f"{first.name} on {first.node}: {told.text}"
+    ended = own[0]
+    assert ended.end is not None
+    first, blame = ended.member, ended.end.kind
+    answer = f"{first.name} on {first.node}: {ended.text}"
     alike = [one for one in own if one.end is not None and one.end.kind == blame]
     if len(alike) > 1:
         answer += f" (and {len(alike) - 1} other members alike)"
@@ -310,7 +308,7 @@ def _of_nothing(
     kind: str,
     outcome: str,
     ordered: tuple[Member, ...],
-    held: Sequence[_Told],
+    held: Sequence[_MemberStop],
     notes: tuple[str, ...],
 ) -> JobStory:
     """Who stopped first is said where it is known; nobody is blamed."""
@@ -333,11 +331,11 @@ def _of_nothing(
     )  # fmt: skip
 
 
-def _is_order_known(teller: _Teller, told: Sequence[_Told]) -> bool:
+def _is_order_known(teller: _Teller, stops: Sequence[_MemberStop]) -> bool:
     """Whether the first of them is first for certain, as clocks go."""
-    if len(told) < 2:
+    if len(stops) < 2:
         return True
-    first, second = sorted(told, key=lambda one: one.time_ns)[:2]
+    first, second = sorted(stops, key=lambda one: one.time_ns)[:2]
     if first.member.node == second.member.node:
         return second.time_ns - first.time_ns > _TICK_NS
     errors_ns = teller.error_ns(first.member.node) + teller.error_ns(second.member.node)
@@ -395,6 +393,6 @@ def _notes(teller: _Teller) -> list[str]:
 
 
 def _names(members: Sequence[Member]) -> str:
-    told = [f"{one.name} on {one.node}" for one in members[:4]]
-    rest = len(members) - len(told)
-    return ", ".join(told) + (f" and {rest} more" if rest else "")
+    names = [f"{one.name} on {one.node}" for one in members[:4]]
+    rest = len(members) - len(names)
+    return ", ".join(names) + (f" and {rest} more" if rest else "")
