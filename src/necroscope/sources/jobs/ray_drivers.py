@@ -21,7 +21,7 @@ _MOST_NAMES: Final = 20_000
 _MOST_DRIVERS: Final = 64
 
 
-class SessionLogs(NamedTuple):
+class LogDirectory(NamedTuple):
     """The directory of logs that a raylet writes to, in its own root."""
 
     path: str
@@ -36,13 +36,13 @@ class RayDriver(NamedTuple):
     written_ns: int
 
 
-def session_logs(log: str | None) -> SessionLogs | None:
+def session_logs(log: str | None) -> LogDirectory | None:
     """`log` is the file behind the raylet's standard error."""
     match = _LOGS.match(log or "")
-    return SessionLogs(match["logs"], match["session"]) if match else None
+    return LogDirectory(match["logs"], match["session"]) if match else None
 
 
-def list_drivers(root_descriptor: int, logs: SessionLogs) -> list[RayDriver]:
+def list_drivers(root_descriptor: int, logs: LogDirectory) -> list[RayDriver]:
     """With pids as the raylet's own system counts: the node's, unless it is in a container."""
     found: list[RayDriver] = []
     with suppress(OSError, ValueError):
