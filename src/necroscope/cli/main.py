@@ -2,6 +2,7 @@
 a way out.
 """
 
+import atexit
 import gc
 import os
 import sys
@@ -114,9 +115,11 @@ def main() -> None:
         # Modules and rows come by the thousand and few are part of a cycle: looking for cycles
         # among them takes a tenth of the time.
         gc.set_threshold(1_000_000, 20, 100)
+        # Nor does the interpreter look for them once more before it ends. DuckDB complains where a
+        # command that uses it does the same.
+        atexit.register(gc.freeze)
     try:
         necroscope.main(standalone_mode=False)
-        gc.freeze()  # so that the interpreter does not look for cycles once more before it ends
     except NecroscopeError as error:
         _fail(error.facts, error.hint, error.exit_code)
     except ModuleNotFoundError as error:

@@ -129,6 +129,8 @@ def command(
                 settings, directory, identity, clock, left_ns, line, broker
             )
         clock.close()
+        if broker is not None:
+            broker.close()
     _report(directory, status, disk, as_json=as_json)
 
 
