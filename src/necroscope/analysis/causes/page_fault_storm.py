@@ -6,7 +6,8 @@ tens of thousands per second, none of them from disk.
 Confirming signal: faults have a third of what runs on a core that is mostly in the kernel, in one
 process. pgfault of /proc/vmstat rises with it: to twice as many, or on a large machine by what one
 core's storm adds. But the memory in use does not grow faster than before: a program that loads
-its data faults as well. Faults below fork, exec, reclaim or compaction are those causes' own.
+its data faults as well. Faults below fork, exec, reclaim or compaction are those causes' own, and
+pages that one system call fills at once (MAP_POPULATE, mlock(2)) are the remedy, not the storm.
 Source: OpenSearch #20933; golang #33092; bun #27490; mm/memory.c.
 """
 
@@ -38,6 +39,7 @@ GIVES_BACK: Final = functions(
 OTHERS: Final = functions(
     "try_to_free_pages try_to_free_mem_cgroup_pages compact_zone copy_process load_elf_binary"
     " begin_new_exec flush_old_exec do_exit"
+    " __mm_populate populate_vma_page_range faultin_page* madvise_populate* __get_user_pages"
 )
 FAULT_RATE: Final = Rise(
     "memory",

@@ -20,7 +20,7 @@ def faulting(
     usual: int = 500,
     cache_bytes: int = 0,
 ) -> DrawnNode:
-    """`growth_bytes` a second of memory in the storm, `cache_bytes` of files all along."""
+    """`growth_bytes` per second of memory in the storm, `cache_bytes` of files all along."""
     node = drawn_node(picture)
     for second in range(1, 24):
         held = GIB + max(0, second - 15) * growth_bytes
@@ -47,6 +47,15 @@ def test_a_program_that_loads_its_data_is_not_named() -> None:
         one.verdict.cause for one in diagnose(faulting(growth_bytes=200_000 * 4096)).incidents
     ]
     assert "page-fault-storm" not in causes
+
+
+def test_memory_that_one_call_fills_at_once_is_not_a_storm() -> None:
+    populating = STORM.replace(
+        "memset > asm_exc_page_fault, exc_page_fault,",
+        "madvise > do_madvise, madvise_populate, faultin_page_range, __get_user_pages,",
+    )
+    causes = [one.verdict.cause for one in diagnose(faulting(populating)).incidents]
+    assert causes == ["unknown"]
 
 
 def test_without_faults_counted_it_is_not_named() -> None:
