@@ -118,20 +118,33 @@ def command(
         # First of all, because the lookup process takes over what it finds: on a starving node its
         # answers must come in time.
         _claim_priority()
-        clock = LogClock()
         line = _LiveLine(quiet=quiet)
-        broker = _give_up_close_sight(settings, line)
-        until_ns = None if limit_ns is None else time.monotonic_ns() + limit_ns
-        is_over = False
+        status, disk = _record_epochs(settings, directory, identity, limit_ns, line)
+    _report(directory, status, disk, as_json=as_json)
+
+
+def _record_epochs(
+    settings: Settings,
+    directory: Path,
+    identity: Identity,
+    limit_ns: int | None,
+    line: "_LiveLine",
+) -> tuple[Status, Disk]:
+    """One epoch after the other, until the time is over or a signal comes."""
+    clock, broker = LogClock(), _give_up_close_sight(settings, line)
+    until_ns = None if limit_ns is None else time.monotonic_ns() + limit_ns
+    is_over = False
+    try:
         while not is_over:
             left_ns = None if until_ns is None else max(0, until_ns - time.monotonic_ns())
             status, disk, is_over = _record(
                 settings, directory, identity, clock, left_ns, line, broker
             )
+    finally:
         clock.close()
         if broker is not None:
             broker.close()
-    _report(directory, status, disk, as_json=as_json)
+    return status, disk
 
 
 def _set_newer_aside(directory: Path) -> None:
