@@ -43,8 +43,8 @@ def job_rows(
         raises = number < RAISED
         for rank, node in enumerate(random.sample(nodes, RANKS)):
             row = _member(4000 + number, rank, ended_ns - length_ns, ended_ns)
-            told = {"status": 256, "words": OWN if rank == 2 else PEER.format(rank=2)}
-            rows.setdefault(node.name, []).append(row | (told if raises else {"status": 0}))
+            found = {"status": 256, "words": OWN if rank == 2 else PEER.format(rank=2)}
+            rows.setdefault(node.name, []).append(row | (found if raises else {"status": 0}))
     return rows
 
 

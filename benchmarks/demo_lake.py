@@ -289,8 +289,8 @@ def event(story: Story, by_ns: int) -> Row:
     """At the recording's own time; its number is unique among those of its node."""
     names = ("time", "kind", "cpu", "device", "queue", "severity", "by_kernel", "message")
     number = (story.reset["time"] + by_ns) // MINUTE_NS
-    told = {name: story.reset[name] for name in names}
-    return {"boot_id": story.boot_id, "source_sequence": number, **told}
+    found = {name: story.reset[name] for name in names}
+    return {"boot_id": story.boot_id, "source_sequence": number, **found}
 
 
 if __name__ == "__main__":

@@ -53,18 +53,18 @@ def run(arguments: argparse.Namespace) -> list[list[str]]:
             "jobs of a day": ("jobs", {}),
             "jobs of 30 days by zone": ("jobs", {"since": "-30d", "by": "zone"}),
         }
-        told = [["question", "median of 5", "slowest", "must be"]]
+        found = [["question", "median of 5", "slowest", "must be"]]
         for name, (question, words) in asked.items():
             seconds = [_seconds(questions, question, words) for _ in range(5)]
             must = f"< {MOST_SECONDS:g} s" if question == "job" else "-"
-            told.append(
+            found.append(
                 [name, f"{statistics.median(seconds):.2f} s", f"{max(seconds):.2f} s", must]
             )
-        told.append(_command(work, failed, arguments.days))
+        found.append(_command(work, failed, arguments.days))
     print(f"{arguments.jobs:,} jobs, {rows:,} rows of their members")
-    for row in told:
+    for row in found:
         print(" | ".join(row))
-    return told
+    return found
 
 
 def _seconds(questions: LakeQuestions, name: str, words: dict[str, str]) -> float:

@@ -164,15 +164,15 @@ def ask_health(
     port: int, pid: int, began_s: float, measured: Measured, done: threading.Event
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    page_bytes, told_s = os.sysconf("SC_PAGE_SIZE"), -1e9
+    page_bytes, printed_s = os.sysconf("SC_PAGE_SIZE"), -1e9
     while not done.wait(0.1):
         asked_s = time.perf_counter()
         connection.request("GET", "/healthz")
         connection.getresponse().read()
         now_s = time.perf_counter()
         measured.health_s.append(now_s - asked_s)
-        if now_s - told_s >= 5:
-            told_s = now_s
+        if now_s - printed_s >= 5:
+            printed_s = now_s
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
             measured.resident_mib.append((now_s - began_s, pages * page_bytes / MIB))
     connection.request("GET", "/metrics")
@@ -285,12 +285,12 @@ def run(arguments: argparse.Namespace) -> None:
             process.communicate(timeout=120)
         found = summary(measured, used_s, elapsed_s, Lake.open(url))
         found |= {"hostile": dict(liar.statuses)} if arguments.hostile else {}
-    print(json.dumps(found) if arguments.json else told(found))
+    print(json.dumps(found) if arguments.json else describe(found))
     assert found["acknowledged"] == found["in_lake_once"], (
         "an acknowledged batch is missing, or there twice"
     )
 
 
-def told(found: dict[str, Any]) -> str:
+def describe(found: dict[str, Any]) -> str:
     lines = [f"{name:24} {value}" for name, value in found.items()]
     return "\n".join(lines)

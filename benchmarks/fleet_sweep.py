@@ -19,7 +19,7 @@ from typing import Any
 
 from necroscope.fleet.demo_lake import RecordedIncident
 from necroscope.fleet.evidence import StoredBundle
-from necroscope.fleet.judging import Judged
+from necroscope.fleet.judging import BundleJudgement
 from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.sweep import Judges, sweep
 from necroscope.fleet.sweep_processes import Processes
@@ -72,7 +72,7 @@ class Watched:
         self._judges, self._bundles = judges, bundles
         self.first = self.last = (0, 0.0, 0.0)
 
-    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[BundleJudgement]:
         for count, judged in enumerate(self._judges(evidence, now_ns), 1):
             # The results of a chunk come together: the first moment is that of the last of them.
             if count == 1 or (
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> None:
         lake = Lake.open(f"{place}/lake")
         fill(lake, arguments.bundles)
         measured = all_measured(lake, arguments.bundles, arguments.rounds)
-    print(json.dumps(measured) if arguments.json else told(measured))
+    print(json.dumps(measured) if arguments.json else describe(measured))
 
 
 def all_measured(lake: Lake, bundles: int, rounds: int) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def all_measured(lake: Lake, bundles: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def told(measured: dict[str, Any]) -> str:
+def describe(measured: dict[str, Any]) -> str:
     lines = [f"{name:24} {value}" for name, value in measured.items()]
     lines.append(f"two workers against one: {measured['speedup_of_2']}x (at least {LEAST_SPEEDUP})")
     lines.append(f"Ray adds {measured['overhead']:.1%} to a bundle (at most {MOST_OVERHEAD:.0%})")

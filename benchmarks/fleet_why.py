@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> list[list[str]]:
 def _scale(nodes: int, facts: int) -> list[list[str]]:
     with tempfile.TemporaryDirectory() as work:
         fact_lake(Path(work), nodes, facts)
-        costs = [_asked(Path(work)) for _ in range(5)]
+        costs = [_ask(Path(work)) for _ in range(5)]
     walls = sorted(cost[0] for cost in costs)
     what = f"{nodes:,} nodes x {facts:,} facts"
     return [
@@ -71,7 +71,7 @@ def _scale(nodes: int, facts: int) -> list[list[str]]:
     ]
 
 
-def _asked(lake: Path) -> tuple[float, float, int]:
+def _ask(lake: Path) -> tuple[float, float, int]:
     """Wall and CPU seconds and peak bytes of one question."""
     words = [
         "--event",

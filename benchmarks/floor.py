@@ -35,11 +35,11 @@ def floor_rows(work: Path) -> list[list[str]]:
         if count
     ]
     rows.sort(key=lambda row: -int(row[3]))
-    told = ", ".join(f"{us:.0f}" for us in whole)
+    text = ", ".join(f"{us:.0f}" for us in whole)
     return [
         *rows,
         [
-            f"**the process, without these clocks** ({told})",
+            f"**the process, without these clocks** ({text})",
             "",
             "",
             f"{statistics.median(whole):.0f}",

@@ -249,8 +249,8 @@ def _pulses(node: NDArray[Any], day: int, nodes: int) -> dict[str, Any]:
     sizes = pa.array(np.full(len(node), 96, np.int32))
     spans = {"span_from": pa.array(start), "span_to": pa.array(end)}
     offsets = pa.array(np.arange(len(node)) % 1000 * 1_000_000)
-    told = {"recorder_version": codes, "cpus": sizes, "clock_offset_ns": offsets, **spans}
-    return {"node": texts(node, names(nodes)), "time": pa.array(end), **told}
+    found = {"recorder_version": codes, "cpus": sizes, "clock_offset_ns": offsets, **spans}
+    return {"node": texts(node, names(nodes)), "time": pa.array(end), **found}
 
 
 def _jobs(rng: np.random.Generator, day: int, nodes: int) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def generated_origins(
     matrix: FactMatrix,
     affected: NDArray[np.bool_],
     *,
-    told: float = 0.85,
+    answer: float = 0.85,
     right: float = 0.9,
     shuffled: str | None = None,
 ) -> Origins:
@@ -71,7 +71,7 @@ def generated_origins(
         if (link := link_of(Predicate(kind, name, None))) and kind in (*_FOLLOWING, "unit_outcome")
     ] + _ELSEWHERE
     chains: dict[int, list[Link]] = {}
-    for node in np.flatnonzero(affected & (rng.random(len(affected)) < told)).tolist():
+    for node in np.flatnonzero(affected & (rng.random(len(affected)) < answer)).tolist():
         is_right = has_unit[node] and rng.random() < right and shuffled != "names"
         wrong = others[rng.integers(len(others))]
         chains[node] = [("container", "ecs-agent"), ("unit", UNIT[1])] if is_right else [wrong]

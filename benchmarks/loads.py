@@ -18,6 +18,10 @@ for i in range(300): json.loads(json.dumps({{str(k): [k, str(k)] for k in range(
   head -c 6000000 /dev/urandom | sha256sum > /dev/null
 done
 """
+_FIND_AND_SORT = """
+end=$((SECONDS + {seconds}))
+while [ $SECONDS -lt $end ]; do find /usr -xdev -printf '%s %p\\n' | sort -n > /dev/null; done
+"""
 _EXEC_STORM = "end=$((SECONDS + {seconds})); while [ $SECONDS -lt $end ]; do /bin/true; done"
 
 
@@ -27,6 +31,13 @@ def mixed(seconds: int, workers: int = 2) -> Iterator[None]:
     workers.
     """
     with _shells(_MIXED.format(seconds=seconds, python=sys.executable), workers):
+        yield
+
+
+@contextmanager
+def find_and_sort(seconds: int) -> Iterator[None]:
+    """Two shells that walk /usr and sort what they found, again and again."""
+    with _shells(_FIND_AND_SORT.format(seconds=seconds), 2):
         yield
 
 

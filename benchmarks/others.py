@@ -75,8 +75,8 @@ def _speeds(recorded: AbstractContextManager[object]) -> Speeds:
 
 
 def _row(name: str, pairs: list[tuple[tuple[float, float], tuple[float, float]]]) -> list[str]:
-    told = []
+    found = []
     for clock in range(2):
         ratio, low, high = interval([on[clock] / off[clock] for on, off in pairs])
-        told.append(f"{ratio:.4f} ({low:.4f} to {high:.4f})")
-    return [name, f"{statistics.median(off[0] for _, off in pairs):,.0f}", *told]
+        found.append(f"{ratio:.4f} ({low:.4f} to {high:.4f})")
+    return [name, f"{statistics.median(off[0] for _, off in pairs):,.0f}", *found]

@@ -192,12 +192,12 @@ def push(directory: Path, url: str) -> None:
             for line in Path("/proc/self/status").read_text().splitlines()
             if line.startswith("VmRSS")
         )
-        told = {
+        found = {
             "cpu_s": time.process_time(),
             "rss_mb": rss_kb / 1e3,
             "peak_mb": used.ru_maxrss / 1e3,
         }
-        print(json.dumps(told | {"sent_bytes": delivery.delivered.bytes}), flush=True)
+        print(json.dumps(found | {"sent_bytes": delivery.delivered.bytes}), flush=True)
     pusher.close()
 
 

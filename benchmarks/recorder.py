@@ -1,7 +1,7 @@
 """What the recorder costs and keeps, beside `perf record` in the same run: `scripts/bench recorder
 [SECTION...]`.
 
-Sections: steady, floor, others, storm, rates, shares, cores96, tick, read. Each prints a table for
+Sections: steady, walks, floor, others, storm, rates, shares, cores96, tick, read. Each prints a table for
 docs/benchmarks.md. Needs root, perf and a quiet machine. Without verdicts, whose process has
 benchmarks/verdicts.py.
 """
@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from floor import HEAD as FLOOR_HEAD
 from floor import floor_rows
-from loads import exec_storm, mixed
+from loads import exec_storm, find_and_sort, mixed
 from many_cores import HEAD as MANY_CORES_HEAD
 from many_cores import many_cores_rows
 from measured_child import Cost, MeasuredChild
@@ -36,7 +37,8 @@ from shares import share_rows
 from ticks import tick_rows
 
 NECROSCOPE = [sys.executable, "-m", "necroscope"]
-ROUNDS, SHORT_S, LONG_S = 3, 20, 80
+ROUNDS, START_S, MINUTE_S = 3, 20, 60
+Load = Callable[[int], AbstractContextManager[None]]
 PERF = ["perf", "record", "-q", "-F", "97", "-g", "-a", "-e", "cpu-clock"]
 
 
@@ -75,17 +77,32 @@ def table(title: str, head: list[str], rows: list[list[str]]) -> None:
         print("| " + " | ".join(row) + " |")
 
 
-def side_by_side(work: Path, seconds: int) -> tuple[Cost, Cost, Path, Path]:
-    """Both at once under the same load, so that they see the same machine."""
-    recording, data = work / f"steady-{seconds}", work / f"perf-{seconds}.data"
-    with mixed(seconds + 8):
+class MarkedCost(NamedTuple):
+    """What a whole run cost, and a minute in its middle."""
+
+    run: Cost
+    minute_cpu_s: float
+
+    @property
+    def start_and_end_cpu_s(self) -> float:
+        return self.run.cpu_s - self.minute_cpu_s * (START_S + MINUTE_S) / 60
+
+
+def side_by_side(work: Path, load: Load) -> tuple[MarkedCost, MarkedCost, Path, Path]:
+    """Both at once under the same load, so that they see the same machine. A minute is marked
+    within the run: of two runs the difference in start-up would be as large as a minute.
+    """
+    recording, data = work / "steady", work / "perf.data"
+    with load(START_S + MINUTE_S + 8):
         time.sleep(1)
-        ours = recorder(recording)
-        theirs = perf(data)
-        time.sleep(seconds)
-        theirs_cost = theirs.finish()
-        ours_cost = ours.finish()
-    return ours_cost, theirs_cost, recording, data
+        both = recorder(recording), perf(data)
+        time.sleep(START_S)
+        before = [one.cpu_s() for one in both]
+        time.sleep(MINUTE_S)
+        minutes = [one.cpu_s() - mark for one, mark in zip(both, before, strict=True)]
+        theirs = MarkedCost(both[1].finish(), minutes[1])
+        ours = MarkedCost(both[0].finish(), minutes[0])
+    return ours, theirs, recording, data
 
 
 def perf_samples(data: Path, from_s: float, to_s: float) -> int:
@@ -122,47 +139,46 @@ def perf_samples(data: Path, from_s: float, to_s: float) -> int:
     return count
 
 
-# Of a short and a long run, by round.
-Costs = list[tuple[Cost, Cost]]
-
-
-def steady(work: Path) -> None:
-    """97 Hz under a mixed load on two cores, at two lengths: the difference is what a minute costs,
-    start-up apart.
-    """
-    ours: Costs = []
-    theirs: Costs = []
+def steady(work: Path, load: Load = mixed, name: str = "mixed load") -> None:
+    """97 Hz under a load on two cores: a minute in the middle, and what start-up and end cost."""
+    ours: list[MarkedCost] = []
+    theirs: list[MarkedCost] = []
     for _ in range(ROUNDS):
-        ours_short, theirs_short, *_ = side_by_side(work, SHORT_S)
-        ours_long, theirs_long, recording, data = side_by_side(work, LONG_S)
-        ours.append((ours_short, ours_long))
-        theirs.append((theirs_short, theirs_long))
+        one, other, recording, data = side_by_side(work, load)
+        ours.append(one)
+        theirs.append(other)
     rows = [*cpu_rows(ours, theirs), *memory_rows(ours, theirs), *disk_rows(recording, data)]
     head = ["", "necroscope, all sources", "perf record -g -a", "ratio"]
-    table(f"97 Hz, two cores, mixed load, {LONG_S} s, medians of {ROUNDS} rounds", head, rows)
+    what = f"97 Hz, two cores, {name}, {START_S + MINUTE_S} s, medians of {ROUNDS} rounds"
+    table(what, head, rows)
 
 
-def cpu_rows(ours: Costs, theirs: Costs) -> list[list[str]]:
-    whole, perf_whole = (
-        statistics.median(long.cpu_s for _, long in costs) for costs in (ours, theirs)
-    )
-    slope, perf_slope = (statistics.median(map(minute_cpu_s, costs)) for costs in (ours, theirs))
-    start, perf_start = (statistics.median(map(start_cpu_s, costs)) for costs in (ours, theirs))
-    what = f"CPU s in a run of {LONG_S} s, all of it"
+def walks(work: Path) -> None:
+    """The same under a load that empties the caches: file walks and sorting in a loop."""
+    steady(work, find_and_sort, "find and sort in a loop")
+
+
+def cpu_rows(ours: list[MarkedCost], theirs: list[MarkedCost]) -> list[list[str]]:
+    def row(what: str, cost: Callable[[MarkedCost], float]) -> list[str]:
+        own, other = (statistics.median(map(cost, costs)) for costs in (ours, theirs))
+        ratio = f"{own / other:.2f}" if other else ""
+        return [what, f"{own:.3f}", f"{other:.3f}", ratio]
+
+    minutes = ", ".join(f"{cost.minute_cpu_s:.2f}" for cost in ours)
     return [
-        [what, f"{whole:.2f}", f"{perf_whole:.2f}", f"{whole / perf_whole:.2f}"],
-        ["CPU s a minute, start-up and end apart", f"{slope:.3f}", f"{perf_slope:.3f}", ""],
-        ["the same, all rounds", ", ".join(f"{minute_cpu_s(cost):.2f}" for cost in ours), "", ""],
-        ["CPU s of start-up and end", f"{start:.2f}", f"{perf_start:.2f}", ""],
+        row(f"CPU s in a run of {START_S + MINUTE_S} s, all of it", lambda cost: cost.run.cpu_s),
+        row("CPU s per minute, start-up and end apart", lambda cost: cost.minute_cpu_s),
+        ["the same, all rounds", minutes, "", ""],
+        row("CPU s of start-up and end", lambda cost: cost.start_and_end_cpu_s),
     ]
 
 
-def memory_rows(ours: Costs, theirs: Costs) -> list[list[str]]:
+def memory_rows(ours: list[MarkedCost], theirs: list[MarkedCost]) -> list[list[str]]:
     own_rss, perf_rss = (
-        max(long.peak_rss_bytes for _, long in costs) / 1e6 for costs in (ours, theirs)
+        max(cost.run.peak_rss_bytes for cost in costs) / 1e6 for costs in (ours, theirs)
     )
     tree_mb, shared_once_mb = (
-        max(getattr(long, name) for _, long in ours) / 1e6
+        max(getattr(cost.run, name) for cost in ours) / 1e6
         for name in ("tree_rss_bytes", "tree_pss_bytes")
     )
     what = "RSS with children at once; PSS (shared pages once), MB"
@@ -187,17 +203,6 @@ def disk_rows(recording: Path, data: Path) -> list[list[str]]:
         ["gaps", str(len(info.gaps)), "", ""],
         ["non-idle samples of one middle minute", *compare_samples(recording, data)],
     ]
-
-
-def minute_cpu_s(costs: tuple[Cost, Cost]) -> float:
-    """What a minute costs, by a short and a long run."""
-    short, long = costs
-    return (long.cpu_s - short.cpu_s) / (LONG_S - SHORT_S) * 60
-
-
-def start_cpu_s(costs: tuple[Cost, Cost]) -> float:
-    """What is left for start-up and end."""
-    return costs[1].cpu_s - minute_cpu_s(costs) * LONG_S / 60
 
 
 def compare_samples(recording: Path, data: Path) -> list[str]:
@@ -367,7 +372,7 @@ def read(work: Path) -> None:
 def main() -> None:
     sections = {
         section.__name__: section
-        for section in (steady, floor, others, storm, rates, shares, cores96, tick, read)
+        for section in (steady, walks, floor, others, storm, rates, shares, cores96, tick, read)
     }
     chosen = sys.argv[1:] or list(sections)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

@@ -141,8 +141,8 @@ def silent(store: Store, gaps: list[Gap]) -> list[str]:
 
 def diagnosed(recording: Path) -> list[dict[str, Any]]:
     words = ["diagnose", str(recording), "--json"]
-    told = subprocess.run([*NECROSCOPE, *words], capture_output=True, text=True, check=False)
-    incidents: list[dict[str, Any]] = json.loads(told.stdout)["incidents"]
+    output = subprocess.run([*NECROSCOPE, *words], capture_output=True, text=True, check=False)
+    incidents: list[dict[str, Any]] = json.loads(output.stdout)["incidents"]
     return [one for one in incidents if one["verdict"]["confidence"] >= NAMED]
 
 

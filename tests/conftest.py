@@ -38,13 +38,14 @@ BESIDE_OTHERS = {
         "test_fleet_page",
     ),
     *("test_view_page", "test_demo", "test_html_files", "test_notify", "test_prometheus"),
+    *("test_accessibility", "test_flame_waits", "test_import_story", "test_mcp", "test_view_waits"),
 }
 # Those that drive a recorder and mostly wait for it: one at a time, while others use the cores when
 # it does not.
 WAITING = {
     *("test_base_package", "test_check", "test_containers_live", "test_disk", "test_fleet_push"),
     *("test_hung_daemons", "test_late_signal", "test_privilege", "test_record"),
-    *("test_units_live", "test_view_live"),
+    *("test_units_live", "test_verdicts", "test_view_live"),
 }
 SETTLE_S = 3.0
 ROOT = Path(__file__).parents[1]

@@ -32,7 +32,7 @@ def dump(name: str) -> list[LogLine]:
     return lines
 
 
-def told(
+def read_story(
     lines: list[LogLine], sequencer: Sequencer | None = None
 ) -> tuple[list[Event], list[Alarm]]:
     sequencer = sequencer or Sequencer(PatternSet())

@@ -19,7 +19,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from necroscope.fleet import sweep_ray
-from necroscope.fleet.judging import Judged, judge
+from necroscope.fleet.judging import BundleJudgement, judge
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.sweep import sweep
 
@@ -37,16 +37,16 @@ def main(lake_url: str, deadly_url: str) -> None:
     try:
         nodes = [cluster.add_node(**options(1)) for _ in range(RAYLETS)]
         cluster.wait_for_nodes()
-        told: dict[str, Any] = {"start_s": round(time.monotonic() - began_s, 1)}
+        found: dict[str, Any] = {"start_s": round(time.monotonic() - began_s, 1)}
         killed: list[str] = []
         workers = sweep_ray.RayWorkers(cluster.address, lake_url)
         swept = sweep(Lake.open(lake_url), workers, progress=killer(cluster, nodes, killed))
-        told |= {"swept": swept.as_json(), "killed": killed}
-        told["deadly"] = sweep_deadly(cluster.address, deadly_url).as_json()
+        found |= {"swept": swept.as_json(), "killed": killed}
+        found["deadly"] = sweep_deadly(cluster.address, deadly_url).as_json()
     finally:
         cluster.shutdown()
-    told["all_s"] = round(time.monotonic() - began_s, 1)
-    sys.stdout.write(json.dumps(told) + "\n")
+    found["all_s"] = round(time.monotonic() - began_s, 1)
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 def options(cores: int) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def judging_worker(nodes: list[Any]) -> int | None:
 
 
 def sweep_deadly(address: str, lake_url: str) -> Any:
-    def judge_or_die(_: str, items: list[Any], now_ns: int) -> list[Judged]:
+    def judge_or_die(_: str, items: list[Any], now_ns: int) -> list[BundleJudgement]:
         if any(evidence.node == DEADLY for evidence, _ in items):
             os.kill(os.getpid(), signal.SIGKILL)
         return [judge(evidence, content, now_ns) for evidence, content in items]

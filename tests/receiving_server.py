@@ -48,12 +48,12 @@ class ReceivingServer:
 @contextmanager
 def receiving_server(certificate: Path | None = None) -> Iterator[ReceivingServer]:
     """With a certificate (file of key and certificate) over TLS."""
-    told = ReceivingServer()
+    found = ReceivingServer()
 
     class Handler(BaseHTTPRequestHandler):
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, headers, answer = told.answer(
+            status, headers, answer = found.answer(
                 Received(self.command, self.path, dict(self.headers.items()), body)
             )
             if status == 0:  # hang up without a word
@@ -75,11 +75,11 @@ def receiving_server(certificate: Path | None = None) -> Iterator[ReceivingServe
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    told.url = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_address[1]}"
+    found.url = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02))
     thread.start()
     try:
-        yield told
+        yield found
     finally:
         server.shutdown()
         thread.join()

@@ -82,7 +82,7 @@ def chosen(value: Any, selector: str) -> Any:
     )
 
 
-def asked(sources: dict[str, Any], target: dict[str, Any], token: str = TOKEN) -> httpx.Response:
+def ask(sources: dict[str, Any], target: dict[str, Any], token: str = TOKEN) -> httpx.Response:
     client, span = sources[target["datasource"]["uid"].strip("${}")]
     words = {one["key"]: filled_in(one["value"], span) for one in target["url_options"]["params"]}
     headers = {"Authorization": f"Bearer {token}"}
@@ -93,7 +93,7 @@ def asked(sources: dict[str, Any], target: dict[str, Any], token: str = TOKEN) -
 @pytest.mark.parametrize("title", TARGETS)
 def test_every_panel_finds_its_rows_and_columns(sources: dict[str, Any], title: str) -> None:
     target = TARGETS[title]
-    answer = asked(sources, target)
+    answer = ask(sources, target)
     assert answer.status_code == 200, answer.text
     rows = chosen(answer.json(), target["root_selector"])
     assert rows
@@ -111,11 +111,11 @@ def test_every_panel_finds_its_rows_and_columns(sources: dict[str, Any], title: 
 
 @pytest.mark.parametrize("title", ["Incidents", "Worst core"])
 def test_without_the_token_a_dashboard_gets_nothing(sources: dict[str, Any], title: str) -> None:
-    assert asked(sources, TARGETS[title], token="a-wrong-token-of-some-length").status_code == 401
+    assert ask(sources, TARGETS[title], token="a-wrong-token-of-some-length").status_code == 401
 
 
 def test_one_core_that_is_held_shows_on_the_panel(sources: dict[str, Any]) -> None:
-    rows = asked(sources, TARGETS["Worst core"]).json()["rows"]
+    rows = ask(sources, TARGETS["Worst core"]).json()["rows"]
     held = max(rows, key=lambda one: one["system"])
     assert held["system"] > 0.9
     assert held["system_core"] in {0, 1}

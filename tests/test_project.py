@@ -30,6 +30,12 @@ def test_workflows_start_with_the_right_to_read_only() -> None:
         assert yaml.safe_load(path.read_text("utf-8"))["permissions"] == {"contents": "read"}
 
 
+def test_every_long_test_runs_each_night() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text("utf-8"))
+    run = {words.split()[0] for words in workflow["jobs"]["run"]["strategy"]["matrix"]["script"]}
+    assert {f"scripts/{path.name}" for path in (ROOT / "scripts").glob("test-*")} <= run
+
+
 def test_the_tests_run_on_every_python_that_the_package_names() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
     named = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text("utf-8"))

@@ -124,7 +124,8 @@ SETTINGS: Final = (
         "own-log-lines",
         "0",
         "count",
-        "how many of the last lines that a crash-looping unit wrote to the journal `check` quotes",
+        "how many of the last lines that a crash-looping unit wrote to the journal, or a re-created"
+        " container printed, `check` quotes",
         "0",
         "50",
     ),

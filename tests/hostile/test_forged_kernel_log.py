@@ -61,9 +61,9 @@ def test_a_crashing_program_with_a_newline_in_its_name_makes_no_kernel_event(
         lambda: [row for row in recorder.rows("log") if str(victim) in row["message"]], 40
     )
     assert recorder.stop()[0] == 0
-    told = [row for row in recorder.rows("events") if str(victim) in json.dumps(row)]
-    assert {row["kind"] for row in told} <= {"segfault"}
-    assert [row for row in told if row["comm"] == "kubelet" or row["pid"] == victim] == []
+    answer = [row for row in recorder.rows("events") if str(victim) in json.dumps(row)]
+    assert {row["kind"] for row in answer} <= {"segfault"}
+    assert [row for row in answer if row["comm"] == "kubelet" or row["pid"] == victim] == []
     report = subprocess.run(
         [sys.executable, "-m", "necroscope", "diagnose", "--json", str(recorder.directory)],
         stdout=subprocess.PIPE,

@@ -91,9 +91,9 @@ def test_three_hundred_false_ranks_take_no_place_and_are_not_anothers(record, cl
     false = {row["job"] for row in recorder.rows("job_members") if row["pid"] == false_rank}
     assert jobs.isdisjoint(false), "the victim's job has no rank that it did not start"
     assert largest < MOST_RSS_BYTES
-    told = [row["message"] for row in recorder.rows("events")]
-    assert not [words for words in told if "kubelet" in words]
-    assert all(words.isprintable() for words in told)
+    events = [row["message"] for row in recorder.rows("events")]
+    assert not [words for words in events if "kubelet" in words]
+    assert all(words.isprintable() for words in events)
     code, _, _ = recorder.stop()
     assert code == 0
 

@@ -21,8 +21,9 @@ import pytest
 from necroscope.model.reading import Moment
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
+from necroscope.sources.containers.connections import ConnectionLog
+from necroscope.sources.containers.container_log import read_last_lines
 from necroscope.sources.containers.containers import Containers
-from necroscope.sources.containers.makers import by_socket
 
 pytestmark = [pytest.mark.kernel, pytest.mark.root]
 COLUMNS = [column.name for column in TABLES["containers"].columns]
@@ -201,6 +202,8 @@ def test_a_crash_loop_has_its_restarts_its_deaths_and_its_exit_code(
         ended
     }
     assert [row["restarts"] for row in crash] == sorted(row["restarts"] for row in crash)
+    lines = read_last_lines(Path("/"), ((name, str(socket)),), "crash", 3, 10)
+    assert any("program" in line for line in lines), lines
 
 
 HOLD_CONNECTION = (
@@ -221,11 +224,12 @@ def unit_cgroup() -> Iterator[Path]:
     folder.parent.rmdir()
 
 
-def test_the_only_unit_that_is_connected_to_a_daemon_makes_its_containers(
+def test_the_unit_that_is_connected_when_a_container_starts_made_it(
     podman: tuple[str, Path, list[str]], unit_cgroup: Path
 ) -> None:
     socket = str(podman[1])
-    assert by_socket(Path("/"), socket) is None
+    log = ConnectionLog(Path("/"), [socket])
+    log.look(NS_PER_S)
     with subprocess.Popen(
         [sys.executable, "-c", HOLD_CONNECTION, socket],
         stdin=subprocess.PIPE,
@@ -235,8 +239,50 @@ def test_the_only_unit_that_is_connected_to_a_daemon_makes_its_containers(
         assert supervisor.stdout is not None
         (unit_cgroup / "cgroup.procs").write_text(str(supervisor.pid))
         supervisor.stdout.readline()
-        made_by = by_socket(Path("/"), socket)
+        log.look(2 * NS_PER_S)
+        deadline_s = time.monotonic() + 10
+        # The daemon may still have to accept the connection.
+        while log.maker([2 * NS_PER_S]) is None and time.monotonic() < deadline_s:
+            log.look(2 * NS_PER_S)
         supervisor.stdin.close()
         supervisor.wait(10)
+    assert log.maker([NS_PER_S]) is None
+    made_by = log.maker([2 * NS_PER_S])
     assert made_by is not None
     assert (made_by.unit, f"(pid {supervisor.pid})" in made_by.how) == ("ecs.service", True)
+
+
+# What cri-dockerd gives a container and its pod's sandbox; the kubelet itself is not here.
+KUBELET_LABELS = {
+    "io.kubernetes.container.name": "agent",
+    "io.kubernetes.pod.name": "agent-x2kqz",
+    "io.kubernetes.pod.namespace": "kube-system",
+    "io.kubernetes.pod.uid": "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9",
+    "controller-revision-hash": "6f8d9c5b7",
+}
+
+
+@pytest.mark.parametrize("runtime", ["podman", "docker"])
+def test_a_container_with_the_kubelets_labels_leads_to_its_daemon_set(
+    runtime: str, request: pytest.FixtureRequest
+) -> None:
+    name, socket, command = request.getfixturevalue(runtime)
+    run(*command, "import", "-", "tiny", input=image())
+    labels = [f"--label={key}={value}" for key, value in KUBELET_LABELS.items()]
+    made = [*command, "create", "--network=none", *LIMITS, *labels, "tiny", *CRASH]
+    run(*made)
+    source = Containers(Path("/"), NS_PER_S, ((name, str(socket)),))
+
+    def owners() -> list[Any]:
+        reading = source.read(Moment(time.time_ns(), time.monotonic_ns()))
+        assert reading.trouble is None
+        events = reading.rows.get("events", [])
+        return [json.loads(str(row[13])) for row in events if row[1] == "pod_owner"]
+
+    (found,) = wait_for(owners)
+    source.close()
+    assert (found["owner_kind"], found["owner"], found["namespace"]) == (
+        "DaemonSet",
+        "agent",
+        "kube-system",
+    )

@@ -81,8 +81,8 @@ def test_the_demo_serves_its_page_until_ctrl_c() -> None:
         assert recording.json()["cpus"] == [0, 1]
         assert httpx.get(f"{found[1]}api/recording").status_code == 401
         server.send_signal(signal.SIGINT)
-        _, told = server.communicate(timeout=30)
-    assert (server.returncode, told) == (0, "")
+        _, output = server.communicate(timeout=30)
+    assert (server.returncode, output) == (0, "")
 
 
 class Lab(subprocess.CompletedProcess):

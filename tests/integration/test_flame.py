@@ -308,7 +308,7 @@ def test_hostile_names_stay_text(flame, tmp_path, name):
         (["--format", "flac"], "flac"),
         (["-o", "x.png"], "does not name a format"),
         (["-o", "x.json"], "does not name a format"),
-        (["--json", "--format", "svg"], "two formats"),
+        (["--json", "--format", "svg"], "cannot be combined"),
         (["--baseline", "-9s..-5s", "--format", "folded"], "folded cannot show a comparison"),
         (["--baseline", "-9s..-5s", "--format", "pprof"], "pprof cannot show a comparison"),
         (["--baseline", "-9s"], "is not a stretch"),

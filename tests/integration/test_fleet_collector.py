@@ -184,8 +184,8 @@ def test_a_read_only_disk_is_503_until_it_is_writable(tmp_path: Path, small_disk
         while lake.list("inbox"):
             time.sleep(0.01)
         subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-        status, told = process.ask("POST", BATCHES_PATH, encode(made_batch("n1", 1)))
-        assert (status, "Read-only file system" in told) == (503, True)
+        status, answer = process.ask("POST", BATCHES_PATH, encode(made_batch("n1", 1)))
+        assert (status, "Read-only file system" in answer) == (503, True)
         while not any("answered with 503" in line for line in process.log):
             time.sleep(0.01)
         subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)

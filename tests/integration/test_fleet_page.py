@@ -46,17 +46,18 @@ def page(context, address: str) -> Iterator:
     test.
     """
     page = context.new_page()
-    told: list[str] = []
-    page.on("pageerror", lambda error: told.append(str(error)))
+    messages: list[str] = []
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.on(
-        "console", lambda message: told.append(message.text) if message.type == "error" else None
+        "console",
+        lambda message: messages.append(message.text) if message.type == "error" else None,
     )
     page.goto(f"{address}/#token={TOKEN}&since=-48h")
     page.wait_for_selector("#why")
     yield page
     page.close()
     # A question that cannot be answered is a 400; the page shows why.
-    assert [text for text in told if "status of 400" not in text] == []
+    assert [text for text in messages if "status of 400" not in text] == []
 
 
 def words(page) -> dict[str, str]:
@@ -89,10 +90,10 @@ def test_the_fact_is_named_and_the_zone_is_only_a_proxy(page) -> None:
     assert "0 of 41 affected" in text
     zone = page.locator("details[data-relation=proxy]", has_text="zone is a").first
     assert zone.get_attribute("open") is not None
-    told = zone.inner_text()
-    assert "only a proxy" in told
+    found = zone.inner_text()
+    assert "only a proxy" in found
     for name in ("gpu-03", "gpu-09", "gpu-16", "gpu-27", "gpu-45"):
-        assert name in told, "the nodes that decide are named"
+        assert name in found, "the nodes that decide are named"
     assert "token" not in page.url
     assert page.evaluate("document.cookie") == ""
 
@@ -232,8 +233,8 @@ def test_a_jobs_story_leads_from_its_line_to_the_core(page) -> None:
     text = opened(page, "jobs", "#job-list")
     assert "1 jobs: 1 failed" in text
     assert "1 by the machine" in text
-    told = changed(page, lambda: page.click(f"#job-list button.link:has-text('{JOB}')"))
-    assert told["job"].startswith(f"{JOB}@")
+    found = changed(page, lambda: page.click(f"#job-list button.link:has-text('{JOB}')"))
+    assert found["job"].startswith(f"{JOB}@")
     page.wait_for_selector("#story")
     story = page.locator("#story").inner_text()
     assert "rank 0 on gpu-00 stopped first" in story

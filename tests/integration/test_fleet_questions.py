@@ -31,7 +31,7 @@ QUESTIONS = {
 }
 
 
-def asked(name: str, *source: str) -> dict[str, Any]:
+def ask(name: str, *source: str) -> dict[str, Any]:
     words = [*_FLEET, *QUESTIONS[name], *SPAN, *source, "--json"]
     answer: dict[str, Any] = json.loads(
         subprocess.run(words, check=True, capture_output=True, timeout=60).stdout
@@ -64,7 +64,7 @@ def test_a_lake_in_an_object_store_answers_as_a_directory_does(store: str, tmp_p
     for place in (store, tmp_path):
         draw_story(place).write()
     for name in ("why", "nodes"):
-        assert asked(name, "--lake", store) == asked(name, "--lake", str(tmp_path))
+        assert ask(name, "--lake", store) == ask(name, "--lake", str(tmp_path))
 
 
 def test_a_collector_answers_as_its_lake_does(tmp_path: Path) -> None:
@@ -74,6 +74,6 @@ def test_a_collector_answers_as_its_lake_does(tmp_path: Path) -> None:
     tokens.write_text(entry_text("necro_reader", Grant(CLUSTER, "read")), "utf-8")
     with collector(lake, tokens) as running:
         source = ["--url", f"http://127.0.0.1:{running.port}", "--token-file", str(token)]
-        answers = {name: asked(name, *source) for name in QUESTIONS}
-    assert answers == {name: asked(name, "--lake", lake) for name in QUESTIONS}
+        answers = {name: ask(name, *source) for name in QUESTIONS}
+    assert answers == {name: ask(name, "--lake", lake) for name in QUESTIONS}
     assert answers["why"]["leaders"][0]["name"] == f"unit_outcome {UNIT} is crash-loop"

@@ -40,7 +40,7 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def told(place: Path) -> dict[str, Any]:
+def result(place: Path) -> dict[str, Any]:
     """What the sweep on the cluster told; all of the cluster has ended."""
     lake, deadly = Lake.open(str(place / "ray")), Lake.open(str(place / "deadly"))
     fill(lake)
@@ -82,12 +82,12 @@ def fill(lake: Lake) -> None:
     put_bundle(lake, "broken", content=b"no bundle")
 
 
-def test_a_worker_and_a_raylet_were_killed_in_the_middle(told: dict[str, Any]) -> None:
-    assert told["killed"] == ["worker", "raylet"]
+def test_a_worker_and_a_raylet_were_killed_in_the_middle(result: dict[str, Any]) -> None:
+    assert result["killed"] == ["worker", "raylet"]
 
 
-def test_the_result_is_complete(told: dict[str, Any]) -> None:
-    swept = told["swept"]
+def test_the_result_is_complete(result: dict[str, Any]) -> None:
+    swept = result["swept"]
     assert (swept["bundles"], swept["judged"], swept["incidents"]) == (
         BUNDLES + 1,
         BUNDLES + 1,
@@ -97,7 +97,7 @@ def test_the_result_is_complete(told: dict[str, Any]) -> None:
     assert len(swept["broken"]) == 1
 
 
-def test_the_result_is_the_same_as_here(told: dict[str, Any], place: Path) -> None:
+def test_the_result_is_the_same_as_here(result: dict[str, Any], place: Path) -> None:
     here = Lake.open(str(place / "here"))
     fill(here)
     sweep(here, lambda evidence, now_ns: (read_and_judge(here, one, now_ns) for one in evidence))
@@ -105,9 +105,9 @@ def test_the_result_is_the_same_as_here(told: dict[str, Any], place: Path) -> No
 
 
 def test_a_bundle_that_kills_every_worker_costs_only_its_own_verdict(
-    told: dict[str, Any], place: Path
+    result: dict[str, Any], place: Path
 ) -> None:
-    (path,) = told["deadly"]["unread"]
+    (path,) = result["deadly"]["unread"]
     assert "/deadly--" in path
-    assert told["deadly"]["judged"] == 3
+    assert result["deadly"]["judged"] == 3
     assert [row[1] for row in verdicts_in(Lake.open(str(place / "deadly")))] == ["a", "b", "c"]

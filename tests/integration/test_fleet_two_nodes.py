@@ -119,7 +119,7 @@ def provoke(directory: Path) -> dict[str, Any]:
     return label
 
 
-def cause_told(recording: Path) -> str:
+def diagnosed_cause(recording: Path) -> str:
     """What the node's own diagnosis says; the fleet must say the same. How right that is,
     tests/data/lab tells.
     """
@@ -162,7 +162,7 @@ def test_the_page_names_the_node_the_cause_and_the_fact(
                 label = provoke(tmp_path / "lab")
             assert recorder.stop()[0] == 0
             place.push_the_rest()
-    cause = cause_told(tmp_path / SICK)
+    cause = diagnosed_cause(tmp_path / SICK)
     # Another collector over the same lake, which this machine's browser can reach.
     with collector(lake, tokens) as asked:
         page = browser.new_page()

@@ -17,7 +17,7 @@ GUESTS = Path(__file__).parents[1] / "data/guests"
 RECORDINGS = sorted(path.parent for path in GUESTS.glob("*/truth.json"))
 
 
-def told(incident: Incident) -> dict[str, Any]:
+def summary_of(incident: Incident) -> dict[str, Any]:
     culprit, origin = incident.verdict.culprit, incident.verdict.origin
     return {
         "core": incident.core,
@@ -38,7 +38,7 @@ def test_the_verdict_on_a_guests_recording_is_the_truth(directory: Path) -> None
         if (one.verdict.cause, one.core) == place
     ]
     assert len(found) == 1
-    assert truth["verdict"].items() <= told(found[0]).items()
+    assert truth["verdict"].items() <= summary_of(found[0]).items()
     assert found[0].verdict.confidence >= 0.5 or truth["verdict"]["cause"] == "unknown"
 
 

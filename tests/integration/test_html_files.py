@@ -35,20 +35,22 @@ def run(*words: object) -> None:
 def opened(browser: Any, file: Path) -> Iterator[Any]:
     """A script error, a refused resource or any request fails the test."""
     context = browser.new_context(viewport=WIDE, offline=True, color_scheme="dark")
-    page, told = context.new_page(), []
+    page, messages = context.new_page(), []
     page.set_default_timeout(SOON_MS)
-    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.on(
-        "console", lambda message: told.append(message.text) if message.type == "error" else None
+        "console",
+        lambda message: messages.append(message.text) if message.type == "error" else None,
     )
     page.on(
-        "request", lambda asked: told.append(asked.url) if asked.url.startswith("http") else None
+        "request",
+        lambda asked: messages.append(asked.url) if asked.url.startswith("http") else None,
     )
     try:
         page.goto(file.as_uri())
         page.wait_for_selector("#flame canvas")
         yield page
-        assert told == []
+        assert messages == []
     finally:
         context.close()
 

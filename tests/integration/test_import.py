@@ -40,13 +40,13 @@ def test_files_of_many_kinds_are_one_recording(tmp_path):
         "--json",
     )
     assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
+    answer = json.loads(done.stdout)
     info = json.loads(run("info", "--json", tmp_path / "out").stdout)
     assert {"samples", "stacks", "frames", "cores", "log"} <= set(info["tables"])
-    assert {name: told["rows"][name] for name in ("samples", "cores", "log")} == {
+    assert {name: answer["rows"][name] for name in ("samples", "cores", "log")} == {
         name: info["tables"][name] for name in ("samples", "cores", "log")
     }
-    assert [file["kind"] for file in told["files"]] == ["perf.data", "mpstat", "dmesg"]
+    assert [file["kind"] for file in answer["files"]] == ["perf.data", "mpstat", "dmesg"]
 
 
 def test_the_kernel_log_is_read_for_events(tmp_path):

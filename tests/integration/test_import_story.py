@@ -113,9 +113,9 @@ def story(left_behind: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_files_of_two_hosts_are_two_recordings_and_no_sample_counts_twice(story: Path) -> None:
     assert sorted(os.listdir(story)) == ["gpu-7", "gpu-8"]
-    told = json.loads(run("info", story / "gpu-7", "--json").stdout)
-    assert told["tables"]["samples"] == 2 * 120 * HZ / 3 + len(HELD) * HZ
-    assert told["node"] == "gpu-7"
+    answer = json.loads(run("info", story / "gpu-7", "--json").stdout)
+    assert answer["tables"]["samples"] == 2 * 120 * HZ / 3 + len(HELD) * HZ
+    assert answer["node"] == "gpu-7"
 
 
 def test_the_imported_story_has_its_cause_and_its_reader(story: Path) -> None:

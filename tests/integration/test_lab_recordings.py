@@ -49,9 +49,9 @@ def test_nothing_is_named_where_nothing_is_wrong(name: str) -> None:
 
 
 def first_verdict(name: str) -> dict[str, Any]:
-    told = diagnose(LAB / name)["incidents"]
+    found = diagnose(LAB / name)["incidents"]
     verdict: dict[str, Any] = max(
-        (one["verdict"] for one in told), key=lambda verdict: verdict["confidence"]
+        (one["verdict"] for one in found), key=lambda verdict: verdict["confidence"]
     )
     return verdict
 
@@ -61,15 +61,15 @@ def test_the_population_that_was_walked_is_reported(name: str) -> None:
     walked = first_verdict(name)["walked"]
     place, _, kinds = walked["population"].rpartition(":")
     # Slab caches of one size are merged by the kernel: any of their names may be the right one.
-    told = {f"{place}:{kind}" if place else kind for kind in kinds.split("/")}
-    assert told & set(LABELS[name]["population"])
+    found = {f"{place}:{kind}" if place else kind for kind in kinds.split("/")}
+    assert found & set(LABELS[name]["population"])
 
 
 @pytest.mark.parametrize("name", HANDLERS)
 def test_the_handler_that_held_the_core_is_reported(name: str) -> None:
     verdict = first_verdict(name)
-    told = {verdict["walked"]["function"], *verdict["culprit"]["path"]}
-    assert told & set(LABELS[name]["handlers"])
+    found = {verdict["walked"]["function"], *verdict["culprit"]["path"]}
+    assert found & set(LABELS[name]["handlers"])
 
 
 @pytest.mark.parametrize("name", ["conntrack-walk", "epoll-walk", "lock-walk", "timer-walk"])

@@ -17,14 +17,14 @@ COMMAND = [sys.executable, "-m", "necroscope", "mcp", str(IDLE)]
 
 
 def test_a_client_that_starts_it_lists_recordings_and_incidents() -> None:
-    async def asked() -> list[str]:
+    async def ask() -> list[str]:
         async with Client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])) as client:
             answers = [
                 await client.call_tool(name) for name in ("list_recordings", "list_incidents")
             ]
             return [answer.content[0].text for answer in answers]
 
-    recordings, incidents = asyncio.run(asked())
+    recordings, incidents = asyncio.run(ask())
     assert '"recording": "idle"' in recordings
     assert '"incidents": []' in incidents
 
@@ -46,7 +46,7 @@ def served() -> Iterator[tuple[str, str]]:
 def test_http_answers_who_has_the_token_and_nobody_else(served: tuple[str, str]) -> None:
     url, token = served
 
-    async def asked() -> str:
+    async def ask() -> str:
         headers = {"Authorization": f"Bearer {token}"}
         async with (
             httpx.AsyncClient(headers=headers) as http,
@@ -55,7 +55,7 @@ def test_http_answers_who_has_the_token_and_nobody_else(served: tuple[str, str])
             answer = await client.call_tool("list_recordings")
             return str(answer.content[0].text)
 
-    assert '"recording": "idle"' in asyncio.run(asked())
+    assert '"recording": "idle"' in asyncio.run(ask())
     refused = httpx.post(url, json={}, headers={"Authorization": "Bearer wrong"})
     assert refused.status_code == 401
     elsewhere = httpx.post(url, json={}, headers={"Origin": "https://elsewhere.example"})

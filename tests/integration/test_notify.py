@@ -27,8 +27,8 @@ def test_a_real_incident_is_reported_once_with_its_cause(tmp_path: Path) -> None
         notebook = tmp_path / "announced.json"
         for now_ns in (1_800_000_000_000_000_000, 1_800_000_060_000_000_000):
             Notifier(ledger, [webhook], notebook, said.append, lambda: 1.0, 0).turn(now_ns)
-        told = [request.content["incident"]["verdict"]["cause"] for request in receiver.received]
-        assert told.count(CAUSE) == 1, said
+        found = [request.content["incident"]["verdict"]["cause"] for request in receiver.received]
+        assert found.count(CAUSE) == 1, said
 
 
 def test_a_real_incident_is_counted_by_its_cause() -> None:

@@ -55,11 +55,11 @@ def test_every_table_fills_and_nothing_is_left_behind(record, busy, leaks):
     spinner.kill()
     spinner.wait()
     assert (code, said) == (0, "")
-    told = info(recorder.directory)
-    assert set(told["tables"]) >= EVERY_TICK | {"interrupts", "nics", "cgroups", "log", "anchors"}
-    assert told["gaps"] == []
-    assert (told["lost_samples"], told["labels"], told["segments"]) == (0, {"zone": "a"}, 1)
-    assert facts["samples"] == told["tables"]["samples"]
+    answer = info(recorder.directory)
+    assert set(answer["tables"]) >= EVERY_TICK | {"interrupts", "nics", "cgroups", "log", "anchors"}
+    assert answer["gaps"] == []
+    assert (answer["lost_samples"], answer["labels"], answer["segments"]) == (0, {"zone": "a"}, 1)
+    assert facts["samples"] == answer["tables"]["samples"]
     store = Store.open(recorder.directory)
     spinning = [
         row for row in store.rows("samples", 0, 1 << 62).to_pylist() if row["comm"] == "spinner-42"
@@ -87,10 +87,10 @@ def test_a_core_held_in_system_mode_is_reported_with_who_holds_it(record, busy):
     )[0]
     assert (row["cpu"], row["syscall"], row["file"]) == (core, "read", "/dev/urandom")
     assert recorder.stop()[0] == 0
-    told = info(recorder.directory)
+    answer = info(recorder.directory)
     events = [row for row in recorder.rows("events") if row["kind"] == "core_saturated"]
     assert core in {event["cpu"] for event in events}
-    assert any(pin["reason"].startswith("saturated: ") for pin in told["pins"])
+    assert any(pin["reason"].startswith("saturated: ") for pin in answer["pins"])
 
 
 def test_a_signal_seals_and_ends_well(record):
@@ -111,10 +111,10 @@ def test_segments_follow_each_other_without_a_hole(record):
     recorder = record("--segment", "5s", "--for", "12s", "--waits", "0s")
     code, _, _ = recorder.wait_for_end()
     assert code == 0
-    told = info(recorder.directory)
-    assert told["segments"] == 3
+    answer = info(recorder.directory)
+    assert answer["segments"] == 3
     # Of thousands of cgroups that the machine may have, limits are read in turns.
-    assert [gap for gap in told["gaps"] if not gap["cause"].startswith("limits of ")] == []
+    assert [gap for gap in answer["gaps"] if not gap["cause"].startswith("limits of ")] == []
     rows = Store.open(recorder.directory).rows("cores", 0, 1 << 62, cpus=[0]).to_pylist()
     assert sum(row["elapsed_ns"] for row in rows) == pytest.approx(
         rows[-1]["time"] - rows[0]["time"] + rows[0]["elapsed_ns"], rel=1e-6
@@ -145,7 +145,7 @@ def test_a_directory_with_other_things_in_it_is_refused(record, tmp_path):
     (tmp_path / "precious.txt").write_text("keep me")
     code, _, said = record(directory=tmp_path).wait_for_end()
     assert code == 4
-    assert "holds something else" in said
+    assert "holds something other" in said
     assert (tmp_path / "precious.txt").read_text() == "keep me"
 
 

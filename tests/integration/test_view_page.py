@@ -28,16 +28,17 @@ def page(browser, address: str) -> Iterator:
     context = browser.new_context(viewport=WIDE, color_scheme="dark", accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(SOON_MS)
-    told: list[str] = []
-    page.on("pageerror", lambda error: told.append(str(error)))
+    messages: list[str] = []
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.on(
-        "console", lambda message: told.append(message.text) if message.type == "error" else None
+        "console",
+        lambda message: messages.append(message.text) if message.type == "error" else None,
     )
     page.goto(address)
     page.wait_for_selector("#flame canvas")
     yield page
     context.close()
-    assert told == []
+    assert messages == []
 
 
 def words(page) -> dict[str, str]:
@@ -298,11 +299,13 @@ def test_an_export_opens_offline_and_can_still_be_asked(page, browser, tmp_path:
     assert file.stat().st_size < 3_000_000
     context = browser.new_context(viewport=WIDE, offline=True)
     try:
-        offline, told = context.new_page(), []
-        offline.on("pageerror", lambda error: told.append(str(error)))
+        offline, messages = context.new_page(), []
+        offline.on("pageerror", lambda error: messages.append(str(error)))
         offline.on(
             "request",
-            lambda request: told.append(request.url) if request.url.startswith("http") else None,
+            lambda request: (
+                messages.append(request.url) if request.url.startswith("http") else None
+            ),
         )
         offline.goto(file.as_uri())
         offline.wait_for_selector("#flame canvas", timeout=SOON_MS)
@@ -314,7 +317,7 @@ def test_an_export_opens_offline_and_can_still_be_asked(page, browser, tmp_path:
         offline.wait_for_selector(
             "#lane-flame .key:has-text('more than in the baseline')", timeout=SOON_MS
         )
-        assert told == []
+        assert messages == []
     finally:
         context.close()
 
@@ -346,8 +349,8 @@ def test_light_small_and_large_screens_have_no_sideways_scrolling(browser, addre
 
 
 def test_the_browser_is_opened_by_a_file_that_lets_in_once(browser, tmp_path: Path) -> None:
-    program, told = tmp_path / "browser", tmp_path / "told"
-    program.write_text(f'#!/bin/sh\necho "$@" > {told}.part && mv {told}.part {told}\n')
+    program, found = tmp_path / "browser", tmp_path / "told"
+    program.write_text(f'#!/bin/sh\necho "$@" > {found}.part && mv {found}.part {found}\n')
     program.chmod(0o755)
     context = browser.new_context(viewport=WIDE)
     try:
@@ -356,7 +359,7 @@ def test_the_browser_is_opened_by_a_file_that_lets_in_once(browser, tmp_path: Pa
             page.goto(address.partition("?")[0])
             assert "the token is missing" in page.content()
             # The server answers only after the browser was started.
-            file = told.read_text().strip()
+            file = found.read_text().strip()
             assert address.partition("token=")[2] not in file
             page.goto(file)
             page.wait_for_selector("#flame canvas", timeout=SOON_MS)

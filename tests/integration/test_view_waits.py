@@ -44,13 +44,13 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     context = browser.new_context(viewport=WIDE, accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(SOON_MS)
-    told: list[str] = []
-    page.on("pageerror", lambda error: told.append(str(error)))
+    messages: list[str] = []
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.goto(f"{address}#mode=busy")
     page.wait_for_selector(".wait-label")
     yield page
     context.close()
-    assert told == []
+    assert messages == []
 
 
 def labels(page: Any) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.job_cluster.cluster import Cluster
 from tests.job_cluster.deeds import CONTROLS, FAULTS, Deed
-from tests.job_cluster.judging import Truth, judged
+from tests.job_cluster.judging import Truth, judge_answers
 from tests.job_cluster.ray_cluster import RayCluster, RayRun
 from tests.job_cluster.summary import summary
 from tests.job_cluster.torch_runs import TorchRun
@@ -84,7 +84,7 @@ def _judge(said: argparse.Namespace, run: TorchRun, truth: Truth | str) -> dict[
     else:
         result |= {"job": run.job, "fault": truth.name, "is_fault": truth.is_fault}
         result |= {"victim": run.node.name, "victim_core": run.core}
-        result |= judged(run.cluster, run.job, truth, run.died_s or 0.0)
+        result |= judge_answers(run.cluster, run.job, truth, run.died_s or 0.0)
     sys.stdout.write(json.dumps(result) + "\n")
     sys.stdout.flush()
     return result

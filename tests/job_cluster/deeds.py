@@ -46,7 +46,8 @@ def neighbours(run: "TorchRun") -> Truth:
 
 def quota(run: "TorchRun") -> Truth:
     run.start()
-    return _machine(run, "quota", faults.throttled(run.node), ("cpu-quota-throttle",))
+    names = ("cpu-quota-throttle", f"the CPU quota of /{run.node.name}")
+    return _machine(run, "quota", faults.throttled(run.node), names)
 
 
 def kernel_walk(run: "TorchRun") -> Truth:

@@ -47,15 +47,15 @@ def judge(truth: Truth, answer: dict[str, Any]) -> str:
     return ", ".join(wrong)
 
 
-def judged(cluster: Cluster, job: str, truth: Truth, died_s: float) -> dict[str, Any]:
+def judge_answers(cluster: Cluster, job: str, truth: Truth, died_s: float) -> dict[str, Any]:
     """Each place is asked once, at its time."""
     return {
-        "recordings": _asked(cluster.ask_recordings, job, truth, died_s, RECORDINGS_S),
-        "lake": _asked(cluster.ask_lake, job, truth, died_s, LAKE_S),
+        "recordings": _ask(cluster.ask_recordings, job, truth, died_s, RECORDINGS_S),
+        "lake": _ask(cluster.ask_lake, job, truth, died_s, LAKE_S),
     }
 
 
-def _asked(
+def _ask(
     ask: Callable[[str], dict[str, Any]], job: str, truth: Truth, died_s: float, after_s: float
 ) -> dict[str, Any]:
     time.sleep(max(0.0, died_s + after_s - time.monotonic()))

@@ -28,8 +28,8 @@ def summary(results: Sequence[dict[str, Any]]) -> Iterable[str]:
             yield f"{place}: answered after {median_s} s (median), {after_s[-1]} s at most"
     for name in sorted({(one["kind"], one["fault"]) for one in counted}):
         own = [one for one in counted if (one["kind"], one["fault"]) == name]
-        told = "; ".join(f"{place} {_rate(own, place)}" for place in PLACES)
-        yield f"{' '.join(name)}: {told}"
+        text = "; ".join(f"{place} {_rate(own, place)}" for place in PLACES)
+        yield f"{' '.join(name)}: {text}"
 
 
 def _rate(runs: Sequence[dict[str, Any]], place: str) -> str:

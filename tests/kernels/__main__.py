@@ -26,7 +26,7 @@ class Result:
     boot: str
     check: str
     holds: bool
-    told: str
+    text: str
     seconds: float
 
 
@@ -97,7 +97,7 @@ def _results(
     found = []
     for check in planned.checks:
         step = outcome.steps.get(check.name, {})
-        holds, told = plan.verdict_of(
+        holds, answer = plan.verdict_of(
             check, outcome.directory, step.get("code"), outcome.said(check.name)
         )
         result = Result(
@@ -106,12 +106,12 @@ def _results(
             planned.boot.name,
             check.name,
             holds,
-            told,
+            answer,
             step.get("seconds", 0.0),
         )
         print(
             f"{'ok' if holds else 'FAILED':6} {kernel.name:10} {check.name:10}"
-            f" {result.seconds:6.1f} s  {told}",
+            f" {result.seconds:6.1f} s  {answer}",
             flush=True,
         )
         found.append(result)

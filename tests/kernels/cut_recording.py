@@ -83,8 +83,8 @@ def _went_on(recording: Path, last_ns: int) -> list[str]:
         return [f"the next recorder failed: {ended.stderr.strip()[-300:]}"]
     leftovers = [entry.name for entry in recording.iterdir() if entry.suffix in _STATES]
     gaps = [gap for gap in _gaps(recording) if gap["table"] == "*" and "cut" in gap["cause"]]
-    told = [gap for gap in gaps if gap["from_ns"] <= last_ns + NS_PER_S]
-    return [f"left behind: {name}" for name in leftovers] + ([] if told else ["no gap tells it"])
+    found = [gap for gap in gaps if gap["from_ns"] <= last_ns + NS_PER_S]
+    return [f"left behind: {name}" for name in leftovers] + ([] if found else ["no gap tells it"])
 
 
 def _gaps(recording: Path) -> list[dict[str, Any]]:

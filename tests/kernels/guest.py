@@ -134,12 +134,12 @@ class Job:
                 archive.add(made, arcname=made.name)
             for name in (*FILES, *self.files):
                 archive.add(ROOT / name, arcname=name, filter=_without_caches)
-            told = json.dumps(
+            answer = json.dumps(
                 {"steps": [list(step) for step in self.steps], "seconds_a_step": self.seconds}
             ).encode()
             entry = tarfile.TarInfo("job.json")
-            entry.size = len(told)
-            archive.addfile(entry, io.BytesIO(told))
+            entry.size = len(answer)
+            archive.addfile(entry, io.BytesIO(answer))
 
 
 def _without_caches(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:

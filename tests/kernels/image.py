@@ -134,8 +134,8 @@ class Workshop:
 
 
 def _stamp(programs: Programs) -> str:
-    told = (debian_root.CONTENT, _requirements(), *((programs,) if programs.packages else ()))
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+    found = (debian_root.CONTENT, _requirements(), *((programs,) if programs.packages else ()))
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:12]
 
 
 def _install_wheels(root: Path, architecture: Architecture) -> None:

@@ -28,14 +28,14 @@ _BEFORE_NS, _AFTER_NS = 10_000_000_000, 2_000_000_000
 def keep(run: str, step: str, which: str, name: str) -> None:
     place = ROOT / "build/kernels/runs" / run
     if step == "incidents":
-        told = _keep_lab(place / step / which, name)
+        found = _keep_lab(place / step / which, name)
     elif step == "story":
-        told = _keep_story(place / step, int(which), name)
+        found = _keep_story(place / step, int(which), name)
     else:
-        told = _keep_reset(place, step, int(which), name)
+        found = _keep_reset(place, step, int(which), name)
     release = json.loads((place / "results.json").read_text())["release"]
     (GUESTS / name / "truth.json").write_text(
-        json.dumps({"release": release, **told}, indent=1) + "\n"
+        json.dumps({"release": release, **found}, indent=1) + "\n"
     )
 
 

@@ -60,7 +60,7 @@ def main() -> int:
         for number in range(chosen.cycles):
             cut, *replayed = _cycle(snapshot, random_numbers, chosen.replays)
             cuts += [cut, *replayed]
-            _say(f"cycle {number + 1} of {chosen.cycles}: {_told(cut)}")
+            _say(f"cycle {number + 1} of {chosen.cycles}: {_describe(cut)}")
     except CannotTestError as error:
         print(f"error: {error.facts}\nhint: {error.hint or 'see docs/kernels.md'}", file=sys.stderr)
         return 2
@@ -91,7 +91,7 @@ def _opened(disk: bytes) -> CutRecording:
         return opened(Path(image.name))
 
 
-def _told(cut: Cut) -> str:
+def _describe(cut: Cut) -> str:
     return f"{cut.lost_s:.1f} s lost, {len(cut.found.names)} segments; " + (
         ", ".join(cut.complaints) or "whole"
     )

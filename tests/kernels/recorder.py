@@ -90,10 +90,10 @@ def record(
 
 
 def info(directory: Path) -> dict[str, Any]:
-    told = subprocess.run(
+    output = subprocess.run(
         [*COMMAND, "info", "--json", str(directory)], stdout=subprocess.PIPE, check=True
     ).stdout
-    return dict(json.loads(told))
+    return dict(json.loads(output))
 
 
 def spinner(cpu: int) -> subprocess.Popen[bytes]:

@@ -195,10 +195,10 @@ def features(runs: Path) -> str:
         file = runs / f"{kernel.name}-v2/features/features.json"
         if file.exists():
             answers[kernel.name] = json.loads(file.read_text())
-    releases = [_column(name, told["release"]) for name, told in answers.items()]
+    releases = [_column(name, found["release"]) for name, found in answers.items()]
     rows = [["feature", "since", *releases, "else"]]
     for feature in FEATURES:
-        cells = [_cell(feature, told["features"]) for told in answers.values()]
+        cells = [_cell(feature, found["features"]) for found in answers.values()]
         rows.append([feature.name, feature.since, *cells, feature.otherwise])
     return _table(rows)
 

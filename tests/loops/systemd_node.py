@@ -2,7 +2,7 @@
 files, with its units in a cgroup below ours.
 
 What it could change of the machine is read-only to it (/proc/sys, /proc/irq, /sys), it has no
-network but loopback, and only the units of `loops.target` start. `close` ends it and removes its
+network but loopback, and only the units of `loops.target` and of its engine start. `close` ends it and removes its
 cgroups and mounts.
 """
 
@@ -15,10 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.loops.engines import Engine
+
 CGROUP = "necroscope-loops"
-_UNITS = ("dbus.socket", "dbus.service", "podman.socket", "podman.service")
-_JOURNAL = ("systemd-journald.service", "systemd-journald.socket")
-_LIFE_S = 1800
+_UNITS = (
+    *("dbus.socket", "dbus.service"),
+    *("systemd-journald.service", "systemd-journald.socket"),
+)
+_ALONE = "[Unit]\nDefaultDependencies=no\n"
+_LIFE_S = 3600
 # systemd makes the hierarchies that it lacks: those that are there are bound one by one into a file
 # system that it may not write to.
 _BOOT = """
@@ -46,6 +51,12 @@ umount -l mnt
 exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin \
   /usr/lib/systemd/systemd systemd.unit=loops.target
 """
+_BIND = """
+bind() {
+  if [ -d $1 ]; then mkdir -p $2; else touch $2; fi
+  mount --bind $1 $2
+}
+"""
 
 
 def wait_for(is_true: Callable[[], Any], seconds: float = 30) -> Any:
@@ -65,8 +76,9 @@ def run(*command: str) -> str:
 class SystemdNode:
     """`root` is the view of the files, `run` what it has at /run; both are seen from here too."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, engine: Engine) -> None:
         self.place, self.root, self.run = place, place / "root", place / "run"
+        self.engine = engine
         self._boot: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -75,7 +87,7 @@ class SystemdNode:
         layers = f"lowerdir=/,upperdir={self.place}/upper,workdir={self.place}/work"
         run("mount", "-t", "overlay", "overlay", "-o", layers, str(self.root))
         run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(self.run))
-        self._write_units()
+        self._write_files()
         for top in Path("/sys/fs/cgroup").iterdir():
             if (top / "cgroup.procs").exists():
                 (top / CGROUP).mkdir(exist_ok=True)
@@ -94,7 +106,7 @@ class SystemdNode:
                 preexec_fn=_enter_cgroup,
             )
         try:
-            wait_for((self.run / "podman/podman.sock").exists)
+            wait_for((self.run / self.engine.socket).exists)
         except AssertionError:
             raise AssertionError((self.place / "boot.log").read_text()) from None
 
@@ -105,24 +117,30 @@ class SystemdNode:
         file.write_text(text)
         file.chmod(mode)
 
+    def link(self, path: str, target: str) -> None:
+        file = self.root / path.lstrip("/")
+        file.unlink(missing_ok=True)
+        file.symlink_to(target)
+
     def inside(self, *command: str) -> str:
         return run("nsenter", "--target", str(self.pid), "--all", *command)
 
     def beside(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """A command of this machine that finds the node's sockets in /run."""
+        """A command of this machine that finds the node's sockets in /run, and in its network who
+        is connected to them.
+        """
         binds = "".join(
-            f"mkdir -p /run/{name} && mount --bind {self.run}/{name} /run/{name} && "
-            for name in ("dbus", "systemd", "podman")
+            f"bind {self.run}/{name} /run/{name} && "
+            for name in ("dbus", "systemd", *self.engine.run_names)
         )
-        # The recorder asks Podman only when its database has changed: that of the node, not ours.
-        containers = f"{self.root}/var/lib/containers"
-        binds += (
-            f"mkdir -p /var/lib/containers && mount --bind {containers} /var/lib/containers && "
+        binds += "".join(
+            f"bind {self.root}{name} {name} && " for name in self.engine.state_directories
         )
         return subprocess.run(
             [
+                *("nsenter", f"--net=/proc/{self.pid}/ns/net"),
                 *("unshare", "--mount", "sh", "-c"),
-                f'mount -t tmpfs tmpfs /run && {binds} exec "$@"',
+                f'{_BIND} mount -t tmpfs tmpfs /run && {binds} exec "$@"',
                 *("sh", *command),
             ],
             capture_output=True,
@@ -155,15 +173,16 @@ class SystemdNode:
             )
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def _write_units(self) -> None:
-        wants = "dbus.socket podman.socket systemd-journald.service"
-        alone = "[Unit]\nDefaultDependencies=no\n"
-        self.write("/etc/systemd/system/loops.target", f"{alone}Wants={wants}\n")
-        for unit in (*_UNITS, *_JOURNAL):
-            self.write(f"/etc/systemd/system/{unit}.d/alone.conf", alone)
-        audit = self.root / "etc/systemd/system/systemd-journald-audit.socket"
-        audit.unlink(missing_ok=True)
-        audit.symlink_to("/dev/null")
+    def _write_files(self) -> None:
+        wants = " ".join(("dbus.socket", "systemd-journald.service", *self.engine.wanted))
+        self.write("/etc/systemd/system/loops.target", f"{_ALONE}Wants={wants}\n")
+        for unit in (*_UNITS, *self.engine.units):
+            self.write(f"/etc/systemd/system/{unit}.d/alone.conf", _ALONE)
+        for path, text in self.engine.files.items():
+            self.write(path, text)
+        for path, target in self.engine.links.items():
+            self.link(path, target)
+        self.link("/etc/systemd/system/systemd-journald-audit.socket", "/dev/null")
 
 
 def _enter_cgroup() -> None:

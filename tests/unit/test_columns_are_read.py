@@ -30,7 +30,6 @@ TAKEN_WHOLE = {
 FOR_EXPERTS = {
     ("anchors", "log_clock_ns"): "log lines are dated by it when they are recorded",
     ("cgroup_ledger", "level"): "the path has it too",
-    ("containers", "pod_uid"): "the key under which a kubelet knows the pod",
     ("containers", "qos"): "the class in which a kubelet put the pod",
     ("late_beats", "stack"): "the wait that explains it has one; this is for what nothing explains",
     ("log", "facility"): "what is not the kernel's own is marked in `events`",

@@ -100,11 +100,11 @@ def gather(
             events[place].append(event)
         elif happening.is_major:
             alone.append(event)
-    gathered = [_cluster(cluster, own) for cluster, own in zip(clusters, events, strict=True)]
+    built = [_cluster(cluster, own) for cluster, own in zip(clusters, events, strict=True)]
     for scope in dict.fromkeys(event.happening.scope for event in alone):
         own = [event for event in alone if event.happening.scope == scope]
-        gathered += [_cluster([], group) for group in _event_groups(own)]
-    return sorted(gathered, key=lambda one: one.span)
+        built += [_cluster([], group) for group in _event_groups(own)]
+    return sorted(built, key=lambda one: one.span)
 
 
 def _all_clusters(episodes: Sequence[Episode]) -> list[list[Episode]]:
@@ -337,14 +337,14 @@ def unite(one: Cluster, later: Cluster) -> Cluster:
 
 
 def around_moment(
-    gathered: Sequence[Cluster], at_ns: int, around_ns: int, core: int | None
+    clusters: Sequence[Cluster], at_ns: int, around_ns: int, core: int | None
 ) -> list[Cluster]:
     """What a moment lies in, then what is near, on that core if one is given; strong before weak,
     then by distance.
     """
     near = [
         replace(one, is_question=True)
-        for one in gathered
+        for one in clusters
         if touches(one.span, Span(at_ns, at_ns), around_ns)
     ]
     own = (

@@ -82,7 +82,7 @@ _SCOPES: Final = {"traffic": TRAFFIC_KINDS, "gpu": GPU_KINDS, "end": ENDED_KINDS
 _OF_NO_CORE: Final = TRAFFIC_KINDS | GPU_KINDS | ENDED_KINDS
 # The transmit watchdog's hits that the log does not tell: up to 5.15 it tells the first of a boot
 # only. The log's own line is this near to the read that counts it.
-_TOLD_NS: Final = 15 * NS_PER_S
+_LOGGED_WITHIN_NS: Final = 15 * NS_PER_S
 # The line says how long the task has stood, which is a setting (hung_task_timeout_secs).
 _SAYS_ITS_AGE: Final = frozenset({"hung_task"})
 _SWAPS_CORE_AND_QUEUE: Final = frozenset({"ena.lost_tx", "ena.lost_tx_2"})
@@ -188,7 +188,7 @@ def counted_timeouts(
     """Hits of the transmit watchdog that the device counted and the log does not tell."""
     logged_ns = [one.time_ns for one in logged if one.kind in NIC_KINDS]
     for one in rises:
-        is_logged = any(abs(time_ns - one.time_ns) <= _TOLD_NS for time_ns in logged_ns)
+        is_logged = any(abs(time_ns - one.time_ns) <= _LOGGED_WITHIN_NS for time_ns in logged_ns)
         if one.kind is CounterKind.WATCHDOG and one.queue is not None and not is_logged:
             times = f"{one.rise} times" if one.rise > 1 else "once"
             yield Happening(

@@ -10,8 +10,16 @@ import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.task_waits import TaskWait
-from necroscope.analysis.wait_channels import ANSWER, ORDINARY_SLEEP, STOPPED, UNANSWERED, UNREAD
-from necroscope.model.span import Lasting, Span
+from necroscope.analysis.wait_channels import (
+    ANSWER,
+    ASLEEP,
+    ORDINARY_SLEEP,
+    SEMAPHORE,
+    STOPPED,
+    UNANSWERED,
+    UNREAD,
+)
+from necroscope.model.span import Lasting
 from necroscope.model.units import NS_PER_S
 
 _MOST: Final = 500
@@ -19,7 +27,7 @@ _MOST: Final = 500
 _MOSTLY: Final = 0.5
 # What a program does at its own speed or another's, and so is not late for: who writes to a pipe
 # has the rhythm of its reader.
-_NO_REASON: Final = frozenset({ORDINARY_SLEEP, UNREAD, UNANSWERED, ANSWER})
+_NO_REASON: Final = frozenset({ORDINARY_SLEEP, UNREAD, UNANSWERED, ANSWER, SEMAPHORE, ASLEEP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +102,8 @@ def _cause(beat: LateBeat, waits: Sequence[TaskWait]) -> TaskWait | None:
         if (wait.task.tid == beat.tid and wait.channel.kind not in _NO_REASON)
         or (wait.task.pid == beat.pid and wait.channel.kind == STOPPED)
     ]
-    longest = max(own, key=lambda wait: _shared_ns(wait.span, beat.span), default=None)
+    longest = max(own, key=lambda wait: wait.span.shared_ns(beat.span), default=None)
     if longest is None:
         return None
-    is_most = _shared_ns(longest.span, beat.span) >= _MOSTLY * beat.span.length_ns
+    is_most = longest.span.shared_ns(beat.span) >= _MOSTLY * beat.span.length_ns
     return longest if is_most else None
-
-
-def _shared_ns(one: Span, other: Span) -> int:
-    return min(one.to_ns, other.to_ns) - max(one.from_ns, other.from_ns)

@@ -69,8 +69,8 @@ def _pressed(
         )
         who = "all work" if column == "full_ns" else "some work"
         words = (
-            f"{who} stalled for {resource} {{level:.0%}} of {{amount:.0f}} s (usual:"
-            " {reference:.0%})"
+            f"{who} stalled on {'I/O' if resource == 'io' else resource} {{level:.0%}} of"
+            " {amount:.0f} s (usual: {reference:.0%})"
         )
         span = _span(rows, first, end)
         yield Episode(
@@ -111,9 +111,9 @@ def _memory_events(rows: ColumnArrays) -> Iterator[Episode]:
             )
 
 
-def throttled_episodes(rows: ColumnArrays) -> Iterator[Episode]:
-    """Cgroups that had used up their quota; a row tells of the time since its path was read before,
-    with or without a row.
+def throttled_rows(rows: ColumnArrays) -> Iterator[tuple[str, ColumnArrays, Floats, int]]:
+    """Of each cgroup that had used up its quota its rows, since when each of them tells, and how
+    often it is read: a row tells of the time since its path was read before, with or without a row.
     """
     if not len(rows):
         return
@@ -122,7 +122,12 @@ def throttled_episodes(rows: ColumnArrays) -> Iterator[Episode]:
     for path in dict.fromkeys(rows["path"].tolist()):
         own = rows.at(rows["path"] == path)
         before_ns = np.append(own["time"][0] - turn_ns, own["time"][:-1])
-        elapsed_ns = np.clip(own["time"] - before_ns, NS_PER_S, turn_ns + NS_PER_S)
+        yield path, own, np.clip(own["time"] - before_ns, NS_PER_S, turn_ns + NS_PER_S), turn_ns
+
+
+def throttled_episodes(rows: ColumnArrays) -> Iterator[Episode]:
+    """Cgroups that had used up their quota."""
+    for path, own, elapsed_ns, turn_ns in throttled_rows(rows):
         share = own["throttled_ns"] / elapsed_ns
         for first, end in runs(
             share >= _THROTTLED, np.append(True, np.diff(own["time"]) > 1.5 * turn_ns)

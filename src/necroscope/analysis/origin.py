@@ -4,7 +4,7 @@ will hurt.
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from necroscope.analysis.attribution import container_of
 from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.node import Node
 from necroscope.analysis.origin_facts import with_package
+from necroscope.analysis.pod_chain import with_pod
 from necroscope.analysis.recreations import RecreationLoop
 from necroscope.analysis.report import Origin
 from necroscope.model.container_paths import parse_container, parse_unit
@@ -56,10 +57,11 @@ class Dead:
         """
         if self.grown < _LEAST_LEFT or self.per_hour <= 0:
             return None
-        text = f"the work of {self._time_for(self.count)}"
+        text = f"at this rate the leak began {self._time_for(self.count)} ago"
         for count, walk in _HURTS_AT:
             if self.count < count:
-                return f"{text}; {count:,} ({walk}) in {self._time_for(count - self.count)}"
+                in_time = self._time_for(count - self.count)
+                return f"{text} and reaches {count:,} ({walk}) in {in_time}"
         return text
 
     def _time_for(self, count: int) -> str:
@@ -158,6 +160,11 @@ def leaks(node: Node) -> list[Leak]:
 
 def producer(node: Node) -> Producer | None:
     """The unit, container or cgroup that leaks."""
+    found = _producer(node)
+    return replace(found, origin=with_pod(node, found.origin)) if found is not None else None
+
+
+def _producer(node: Node) -> Producer | None:
     found = leaks(node)
     if not found:
         return _crash_loop(node) or _dying_subtree(node)
@@ -207,7 +214,8 @@ def _maker(loop: RecreationLoop, node: Node) -> Origin:
 
 def _describe(loop: RecreationLoop) -> str:
     by = f" by {loop.unit} ({loop.known_by})" if loop.unit else ""
-    return f"container {loop.title} is {loop.describe()}{by}"
+    end = loop.describe_end()
+    return f"container {loop.title} is {loop.describe()}{by}{f', {end}' if end else ''}"
 
 
 def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:

@@ -24,7 +24,7 @@ def about(case: Case, origin: Origin | None) -> list[Evidence]:
         return []
     rows = case.counters.columns(table)
     rows = rows.at(rows["time"] <= case.window[1])
-    rows = rows.at(_is_of(rows, origin)) if len(rows) else rows
+    rows = rows_of(rows, origin)
     facts = (_of_unit(rows) if table == "units" else _of_container(rows)) if len(rows) else []
     facts += _of_file(case.node, origin) if table == "units" else []
     return [case.evidence(f"{origin.name}: {', '.join(facts)}", table)] if facts else []
@@ -63,6 +63,11 @@ def _of_file(node: Node, origin: Origin) -> list[str]:
         "unit_since": "enabled since {}",
     }
     return [text.format(known[kind]) for kind, text in words.items() if kind in known]
+
+
+def rows_of(rows: ColumnArrays, origin: Origin) -> ColumnArrays:
+    """Those of `units` or `containers` that are of the origin."""
+    return rows.at(_is_of(rows, origin)) if len(rows) else rows
 
 
 def _is_of(rows: ColumnArrays, origin: Origin) -> Flags:

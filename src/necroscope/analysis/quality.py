@@ -66,7 +66,7 @@ def hidden(case: Case, tables: Collection[str]) -> list[Shortcoming]:
     """Of what a rule looked at, what lies in a gap over the incident."""
     found = {table: case.counters.hidden_by(table) for table in _COUNTERS if table in tables}
     return [
-        Shortcoming(f"a gap lies over the incident: {table}, {cause}", 0.9)
+        Shortcoming(f"the recording has a gap in {table} during the incident: {cause}", 0.9)
         for table, cause in found.items()
         if cause
     ]
@@ -176,7 +176,10 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
         ):
             is_over = any(touches(span, Span(gap.from_ns, gap.to_ns)) for span in case.times.spans)
             if is_over and not (gap.table == "samples" and _is_sampled(case)):
-                yield Shortcoming(f"a gap lies over the incident: {gap.table}, {gap.cause}", 0.85)
+                what = "everything" if gap.table == "*" else gap.table
+                yield Shortcoming(
+                    f"the recording has a gap in {what} during the incident: {gap.cause}", 0.85
+                )
                 break
     lines = [event.happening for event in case.events if event.happening.is_major]
     if lines and not any(line.by_kernel for line in lines):
@@ -187,6 +190,6 @@ def _of_case(case: Case) -> Iterator[Shortcoming]:
         )
     if not case.times.quiet:
         yield Shortcoming(
-            "nothing quiet was recorded to compare with: record some minutes before the incident",
+            "no quiet time was recorded to compare with: record some minutes before the incident",
             0.93,
         )

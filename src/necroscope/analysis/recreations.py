@@ -7,13 +7,13 @@ and they come one at a time in a steady rhythm. Who makes them comes from events
 """
 
 import itertools
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
+from necroscope.analysis.event_fields import event_fields
 from necroscope.model.units import NS_PER_S, format_duration
 
 START, DEATH, MADE = "container_start", "container_die", "container_made"
@@ -111,7 +111,7 @@ def _read(
     for event in events:
         if event["kind"] not in (START, DEATH, MADE):
             continue
-        fields = _fields(event["fields"])
+        fields = event_fields(event)
         container, name = str(fields.get("container", "")), str(fields.get("name", ""))
         if event["kind"] == MADE:
             makers[name] = (str(fields.get("unit", "")), str(fields.get("how", "")))
@@ -126,14 +126,6 @@ def _read(
             code = fields.get("exit_code")
             lives[container].exit_code = code if isinstance(code, int) else None
     return lives, makers
-
-
-def _fields(text: Any) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _gaps_ns(lives: list[ContainerLife]) -> list[int]:

@@ -37,22 +37,30 @@ def _is_same(pid: int | None, hog: TaskShare) -> bool:
     return pid is None or hog.pid is None or pid == hog.pid
 
 
-def behind(case: Case, hog: TaskShare, *, is_real_time: bool) -> list[TaskWait]:
-    """Ordinary tasks that waited for the core while this program had it, longest first."""
+def waits_for_the_core(case: Case, at_least_s: float) -> list[TaskWait]:
+    """Of ordinary tasks, longest first."""
     found = [
         wait
         for wait in case.waits
         if wait.is_for_a_core
         and wait.cpu == case.core
         and wait.is_ordinary
-        and wait.seconds >= case.limits.behind_s
-        and wait.by is not None
+        and wait.seconds >= at_least_s
+    ]
+    return sorted(found, key=lambda wait: -wait.seconds)
+
+
+def behind(case: Case, hog: TaskShare, *, is_real_time: bool) -> list[TaskWait]:
+    """Ordinary tasks that waited for the core while this program had it, longest first."""
+    return [
+        wait
+        for wait in waits_for_the_core(case, case.limits.behind_s)
+        if wait.by is not None
         and wait.by.comm == hog.comm
         and _is_same(wait.by.pid, hog)
         and wait.by.pid != wait.task.pid
         and (wait.by.policy in REAL_TIME) == is_real_time
     ]
-    return sorted(found, key=lambda wait: -wait.seconds)
 
 
 def victims(case: Case, waits: Sequence[TaskWait]) -> list[Evidence]:

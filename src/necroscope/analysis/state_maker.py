@@ -72,7 +72,7 @@ def _by_file(case: Case, culprit: Culprit | None) -> tuple[Culprit, str] | None:
             return None
         found = _task_of(case, owner)
         if found is not None:
-            return found, f"the file that is read is of {found.comm}: {row['file']}"
+            return found, f"the file that is read belongs to {found.comm}: {row['file']}"
     return None
 
 
@@ -117,7 +117,7 @@ def _by_growth(
     if found is None or found[0].share < _LEAST_SHARE:
         return None
     most, path = found
-    grew = f"while {population.words} became more, {most.comm} was in {_last(path)}"
+    grew = f"while the number of {population.words} grew, {most.comm} was in {_last(path)}"
     return culprit_from(most, path, case.node), grew
 
 

@@ -12,14 +12,17 @@ from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.wait_channels import (
     ANSWER,
     ANSWERED,
+    ASLEEP,
     CHILD,
     DEVICE,
     FILE_LOCK,
     FUTEX,
     MMAP_LOCK,
+    SEMAPHORE,
     STOPPED,
     UNANSWERED,
     UNREAD,
+    UNSERVED,
     WRITEBACK,
     WaitChannel,
     channel_of,
@@ -39,6 +42,7 @@ _SHARED: Final = {
     DEVICE: "a device or file server",
     WRITEBACK: "dirty pages to be written",
     FILE_LOCK: "a lock on a file",
+    SEMAPHORE: "a semaphore",
     UNANSWERED: "an answer",
     ANSWER: "a server to accept connections",
 }
@@ -96,9 +100,10 @@ class TaskWait(Lasting):
         """What may be one with others: a lock of user space is its process's, a device anyone's."""
         channel, process = self.channel, f"process {self.task.pid}"
         if channel.kind == FUTEX:
-            return (
-                f"the lock {self.futex:#x} of {process}" if self.futex else f"a lock of {process}"
-            )
+            # Another process can give back only what is in memory that both have.
+            is_shared = self.is_given and self.by is not None and self.by.pid != self.task.pid
+            place = "shared memory" if is_shared else process
+            return f"the lock {self.futex:#x} of {place}" if self.futex else f"a lock of {place}"
         if channel.name == MMAP_LOCK:
             return f"{MMAP_LOCK} of {process}"
         if channel.kind == STOPPED:
@@ -106,6 +111,9 @@ class TaskWait(Lasting):
         if channel.kind == UNREAD:
             reader = self.given_by
             return f"{reader.comm}[{reader.pid}] to read" if reader else f"a reader of {process}"
+        if channel.kind == UNSERVED:
+            server = self.held_by
+            return f"{server.comm}[{server.pid}] to answer" if server else f"a server of {process}"
         if channel.kind == CHILD:
             return f"a child of {process}"
         return _SHARED.get(channel.kind, channel.name)
@@ -125,16 +133,37 @@ class TaskWait(Lasting):
         is_asked = self.channel.kind in ANSWERED
         return is_release(self.kind, self.by_stack) or (is_asked and is_answer(self.by_stack))
 
+    @property
+    def stopped_by(self) -> str:
+        """`stopped by its tracer gdb[71]`."""
+        tracer = f" {self.held_by.comm}[{self.held_by.pid}]" if self.held_by else ""
+        return f"{self.channel.words}{tracer}"
+
+    @property
+    def to_go_on(self) -> str:
+        """What lets a process that is stopped go on."""
+        pid, tracer = self.task.pid, self.held_by
+        if "frozen" in self.channel.words:
+            undo = "echo 0 > cgroup.freeze there (v1: THAWED > freezer.state)"
+            return f"cat /proc/{pid}/cgroup, then {undo}, if it was frozen by mistake"
+        if tracer is not None:
+            return f"end what traces it, {tracer.comm} (pid {tracer.pid}), or let it go on"
+        return f"kill -CONT {pid}  # if {self.task.comm} was stopped by mistake"
+
     def words(self) -> str:
         """`trainer[71] waited 0.95 s for core 1`."""
         goes_on = ", and still waits" if self.is_open else ""
         if self.channel.kind == STOPPED:
             still = ", and still does" if self.is_open else ""
             who = f"{self.task.comm}[{self.task.pid}]"
-            return f"{who} stood still for {self.seconds:.2f} s, {self.channel.words}{still}"
+            return f"{who} stood still for {self.seconds:.2f} s, {self.stopped_by}{still}"
+        if self.channel.kind == ASLEEP:
+            return f"{self.task.comm}[{self.task.tid}] slept {self.seconds:.2f} s by its own will"
         what = f"for core {self.cpu}" if self.is_for_a_core else self.channel.words
         if self.channel.kind in (UNREAD, UNANSWERED) and self.held_by is not None:
             what += f", whose other end is {self.held_by.comm}[{self.held_by.pid}]"
+        if self.channel.kind == UNSERVED and self.held_by is not None:
+            what += f", which {self.held_by.comm}[{self.held_by.pid}] has not read"
         return f"{self.task.comm}[{self.task.tid}] waited {self.seconds:.2f} s {what}{goes_on}"
 
 

@@ -188,7 +188,7 @@ def _why_not(other: Contender, best: Contender) -> str:
         return found.against[0].text
     if not found.is_confirmed:
         return (
-            f"not confirmed{', and ' if other.unseen else ''}{other.unseen}:"
+            f"not confirmed{', and ' if other.unseen else ''}{other.unseen}; what would confirm it:"
             f" {found.would_confirm or other.cause.would_confirm or other.cause.confirming}"
         )
     if best.cause.slug != UNKNOWN and found.explains < best.assessment.explains:

@@ -23,7 +23,8 @@ FUTEX, LOCK, WRITEBACK, DEVICE, ORDINARY_SLEEP, OTHER = (
     *("ordinary", "other"),
 )
 FILE_LOCK, UNREAD, STOPPED, CHILD, ANSWER = "file_lock", "unread", "stopped", "child", "answer"
-UNANSWERED: Final = "unanswered"
+UNANSWERED, UNSERVED = "unanswered", "unserved"
+SEMAPHORE, ASLEEP = "semaphore", "asleep"
 # kernel/locking/: mutexes, semaphores and rt_mutexes; rwsems; per-CPU rwsems.
 _MUTEX: Final = functions(
     "__mutex_lock* mutex_lock* ww_mutex_lock* __ww_mutex_lock* __down_common* __down down"
@@ -45,6 +46,8 @@ MMAP_SECTIONS: Final = functions(
 # kernel/futex/: who sleeps there, and how a lock of user space is given back.
 _FUTEX_SLEEPS: Final = functions("futex_* __futex_* do_futex")
 _FUTEX_RELEASES: Final = functions("futex_wake* do_futex futex_unlock_pi wake_futex_pi")
+# ipc/sem.c
+_SETS: Final = functions("__do_semtimedop do_semtimedop ksys_semtimedop __x64_sys_sem* semctl_*")
 # fs/locks.c; fs/pipe.c, net/core/sock.c, net/unix/af_unix.c, net/core/stream.c.
 _FILE_LOCKS: Final = functions("locks_* __locks_* flock_* fcntl_setlk* posix_lock* do_lock_file_*")
 _WRITES: Final = functions(
@@ -219,7 +222,14 @@ class WaitChannel:
 _OF_USERS: Final = {
     FUTEX: ("futex", "for a lock of its own program (futex)", _FUTEX_SLEEPS),
     FILE_LOCK: ("a lock on a file", "for a lock on a file", _FILE_LOCKS),
+    SEMAPHORE: ("a semaphore", "for a semaphore that processes share", _FUTEX_SLEEPS | _SETS),
     UNREAD: ("a pipe or socket", "until the other end of a pipe or socket read", _WRITES),
+}
+# Of tasks that are part of a wait of others.
+_OF_OTHERS: Final = {
+    UNANSWERED: ("an answer", "to read from a pipe or socket"),
+    UNSERVED: ("an answer", "for an answer to what it sent over a socket"),
+    ASLEEP: ("a timer", "until a timer ended"),
 }
 
 
@@ -231,7 +241,11 @@ def is_release(kind: str, by_stack: tuple[str, ...]) -> bool:
         return is_answer(by_stack)
     if kind == FILE_LOCK:
         return any(name in _FILE_LOCKS for name in by_stack[:_NEAR_QUEUED])
-    groups = [_FUTEX_RELEASES] if kind == FUTEX else [release for release, _ in _RELEASES]
+    groups = (
+        [_FUTEX_RELEASES | _SETS]
+        if kind in (FUTEX, SEMAPHORE)
+        else [release for release, _ in _RELEASES]
+    )
     return any(name in group for group in groups for name in by_stack[:_NEAR_RELEASE])
 
 
@@ -256,13 +270,13 @@ def channel_of(
     """`by_stack` is that of who woke it; a sleep that goes on has none. `is_lock`: the kernel
     itself said that it is a lock.
     """
-    if kind == UNANSWERED:
-        return WaitChannel(UNANSWERED, "an answer", "to read from a pipe or socket")
+    if kind in _OF_OTHERS:
+        return WaitChannel(kind, *_OF_OTHERS[kind])
     if kind in _OF_USERS:
         called, label, sleeps = _OF_USERS[kind]
         if not stack or any(function in sleeps for function in stack):
             return WaitChannel(kind, called, label)
-        if kind == FUTEX:
+        if kind in (FUTEX, SEMAPHORE):
             return WaitChannel(ORDINARY_SLEEP, stack[0], f"in {stack[0]}")
     if kind == STOPPED or _stop(stack):
         # Since 6.1 a sleeper is frozen where it sleeps: then no function tells.

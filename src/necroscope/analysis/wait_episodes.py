@@ -21,7 +21,9 @@ from necroscope.analysis.wait_channels import (
     FUTEX,
     LOCK,
     OTHER,
+    SEMAPHORE,
     UNREAD,
+    UNSERVED,
     WRITEBACK,
 )
 from necroscope.model.definitions import ORDINARY, OVER_NS, REAL_TIME
@@ -49,6 +51,8 @@ _BLOCKED_S: Final = {
     # posix_spawn(3) starts a program in milliseconds.
     CHILD: 1.0,
     UNREAD: 1.0,
+    SEMAPHORE: 1.0,
+    UNSERVED: 1.0,
 }
 # Of a thread with a rhythm: so late, and this many beats, that whoever waits for it may notice.
 _LATE_S: Final = 0.5

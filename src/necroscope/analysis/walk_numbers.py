@@ -65,5 +65,5 @@ def known_walk(
         f" of {state.count:,} {population.words}"
     )
     if state.one_second_at_ns is not None:
-        text += f"; at this growth it takes 1 s at {format_moment(state.one_second_at_ns)}"
+        text += f"; at this growth it will take 1 s by {format_moment(state.one_second_at_ns)}"
     return state, [case.evidence(text, "samples", case.core)]

@@ -4,7 +4,9 @@
 
 import json
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,16 +17,19 @@ from necroscope.analysis.checkup import crash_loops, saturated_cores, zombie_cgr
 from necroscope.analysis.checkup.checkup import Checkup, check_up
 from necroscope.analysis.checkup.finding import Finding, Level, Seen
 from necroscope.analysis.checkup.saturated_cores import SECONDS
-from necroscope.analysis.recreations import RecreationLoop
+from necroscope.analysis.recreations import START, RecreationLoop
 from necroscope.cli.node_look import look
 from necroscope.cli.recorder_options import chosen_settings, settings_options
 from necroscope.errors import NecroscopeError
 from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
 from necroscope.settings import Settings
 from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
+from necroscope.sources.containers import container_log
 from necroscope.sources.containers.containers import SOCKETS
+from necroscope.sources.containers.daemon import ContainerDaemon
+from necroscope.sources.containers.docker_api import ContainerEvent
 from necroscope.sources.containers.makers import MakerSearch
-from necroscope.sources.systemd.own_log import read_last_lines
+from necroscope.sources.systemd import own_log as systemd_log
 from necroscope.verdicts.ledger import Ledger
 from necroscope.views.checkup import render, render_plugin
 from necroscope.views.incident_lines import incident_findings, recent
@@ -47,7 +52,7 @@ _LOGS_LIMIT: Final = 10
     "--recording",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="also what this recorder has found recently [the one of this node]",
+    help="also what this recorder has found recently [this node's recorder]",
 )
 @click.option("--plugin", is_flag=True, help="one line, for node-problem-detector")
 @click.option("--json", "as_json", is_flag=True, help="findings as JSON")
@@ -82,9 +87,8 @@ def command(
     # A container daemon that systemd starts for the question takes longer than a short look.
     if is_held or seen.silent:
         seen = look(settings, _LONG_LOOK_NS)
-    unmade = [loop for loop in crash_loops.recreated(seen) if loop.unit is None]
-    if unmade and settings.containers_ns:
-        seen = replace(seen, makers=_makers(settings.host_root, unmade))
+    if settings.containers_ns:
+        seen = replace(seen, makers=_makers(settings.host_root, seen))
     if settings.own_log_lines:
         seen = replace(seen, own_logs=_own_logs(settings, seen))
     more = _probed(settings, seen) if is_probing else ()
@@ -96,23 +100,55 @@ def command(
     sys.exit(checkup.exit_code)
 
 
-def _makers(root: Path, loops: Sequence[RecreationLoop]) -> dict[str, tuple[str, str]]:
+def _makers(root: Path, seen: Seen) -> dict[str, tuple[str, str]]:
     """By title: who makes them is seen when they are re-created the next time."""
-    search = MakerSearch(root)
+    loops = [
+        loop
+        for loop in crash_loops.recreated(seen)
+        if loop.unit is None and crash_loops.is_going_on(loop, seen.now_ns)
+    ]
+    if not loops:
+        return {}
+    search = MakerSearch(root, [path for _, path in SOCKETS])
     for loop in loops:
         for container in loop.containers:
             search.saw_start(loop.title, container, loop.last_ns)
-    turn_ns = min(2 * max(loop.period_ns for loop in loops), _LONGEST_TURN_NS) + _LONG_LOOK_NS
-    first_ns = min(loop.last_ns for loop in loops)
-    search.search([path for _, path in SOCKETS], turn_ns / NS_PER_S, first_ns)
+    turn_ns = _turn_ns(loops) + _LONG_LOOK_NS
+    search.search(turn_ns / NS_PER_S, min(loop.last_ns for loop in loops))
+    if any(loop.title not in search.found for loop in loops):
+        for event in _events_since(root, turn_ns):
+            if event.kind == START:
+                search.saw_start(event.name, event.container, event.time_ns)
+        search.settle()
     return {title: (maker.unit, maker.how) for title, maker in search.found.items()}
 
 
+def _turn_ns(loops: Sequence[RecreationLoop]) -> int:
+    return min(2 * max(loop.period_ns for loop in loops), _LONGEST_TURN_NS)
+
+
+def _events_since(root: Path, back_ns: int) -> list[ContainerEvent]:
+    """A daemon that does not answer now has been reported already."""
+    found: list[ContainerEvent] = []
+    for runtime, path in SOCKETS:
+        daemon = ContainerDaemon(root, runtime, path, history_ns=back_ns)
+        with suppress(NecroscopeError):
+            found += daemon.look(time.time_ns()).events if daemon.is_there() else []
+    return found
+
+
 def _own_logs(settings: Settings, seen: Seen) -> dict[str, tuple[str, ...]]:
+    root, lines = settings.host_root, settings.own_log_lines
     units = crash_loops.units_to_ask(seen)[:_LOGS_LIMIT]
-    return {
-        unit: read_last_lines(settings.host_root, unit, settings.own_log_lines) for unit in units
-    }
+    found = {unit: systemd_log.read_last_lines(root, unit, lines) for unit in units}
+    loops = [loop for loop in crash_loops.recreated(seen) if loop.name is not None]
+    deadline = time.monotonic() + _LONGEST_TURN_NS / NS_PER_S
+    for loop in loops[:_LOGS_LIMIT] if settings.containers_ns else ():
+        is_going_on = crash_loops.is_going_on(loop, seen.now_ns)
+        left_s = max(0.0, deadline - time.monotonic()) if is_going_on else 0.0
+        seconds = min(left_s, _turn_ns([loop]) / NS_PER_S)
+        found[loop.title] = container_log.read_last_lines(root, SOCKETS, loop.title, lines, seconds)
+    return found
 
 
 def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:

@@ -69,7 +69,7 @@ def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) ->
     """The story in a minute: a real incident that was recorded, its verdict, and the time machine
     over it.
 
-    Needs neither root nor Linux, but for --live.
+    Needs neither root nor Linux, except with --live.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def command(once: bool, live: bool, fleet: bool, port: int, no_browser: bool) ->
       sudo necroscope demo --live
     """
     if live and fleet:
-        raise UsageError("--live and --fleet are two demos", "choose one")
+        raise UsageError("--live and --fleet cannot be combined", "choose one")
     if fleet:
         show_fleet(port, is_once=once, opens_browser=not no_browser)
         return
@@ -129,7 +129,7 @@ def _provoke(port: int, *, is_once: bool, opens_browser: bool) -> None:
 
 def _tell_verdict(lab: subprocess.Popen[bytes], directory: Path) -> None:
     if lab.wait() != 0:
-        raise RecordingError("the lab did not come to its end", _SEE)
+        raise RecordingError("the lab's run failed", _SEE)
     click.echo("\n" + report_to_text(diagnose(Store.open(directory)), _width()))
 
 

@@ -79,7 +79,7 @@ def _ask(lake: Path, *words: str) -> None:
     sys.stdout.flush()
     command = [sys.executable, "-P", "-m", "necroscope", "fleet", *words, "--lake", str(lake)]
     if subprocess.run(command, check=False).returncode:
-        raise NecroscopeError("the fleet was not asked", "what it says above is why")
+        raise NecroscopeError("the question to the fleet failed", "the lines above say why")
 
 
 def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
@@ -98,7 +98,7 @@ def _serve(lake: Path, tokens: Path, port: int, *, opens_browser: bool) -> None:
             for line in collector.stderr or ():
                 click.echo(line, nl=False, err=True)
         if collector.wait():
-            raise NecroscopeError("the collector has ended", "what it says above is why")
+            raise NecroscopeError("the collector ended", "the lines above say why")
 
 
 @contextmanager

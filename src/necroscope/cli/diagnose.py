@@ -90,9 +90,13 @@ _VICTIM_NS: Final = 30 * NS_PER_S
     metavar="F",
     help="also write the time machine to this one file",
 )
-@click.option("--again", is_flag=True, help="judge again, do not read the verdicts in it")
 @click.option(
-    "--watch", is_flag=True, help="stay on a live recording: show what comes, and when it is over"
+    "--again", is_flag=True, help="judge again instead of reading the verdicts stored in it"
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="follow a live recording: print each incident when it begins and when it is over",
 )
 def command(
     source: Path,
@@ -167,7 +171,7 @@ def _check_question(
 ) -> None:
     if watch and (words != WindowWords() or as_json or page or victim or core is not None):
         raise UsageError(
-            "--watch prints what comes, as text",
+            "--watch only prints new incidents as text",
             "omit --at, --from, --to, --cpu, --victim, --json and --html",
         )
     if victim and (page or core is not None):
@@ -227,7 +231,7 @@ def _check_access(source: Path) -> None:
         is_there, needed = True, os.R_OK
     if is_there and not os.access(source, needed):
         raise PermissionMissing(
-            f"may not read {source}", "run as the user who recorded it, or root"
+            f"cannot read {source}: permission denied", "run as the user who recorded it, or root"
         )
 
 

@@ -33,7 +33,7 @@ def command(
     """The facts in which the nodes of two recordings differ, as they stood at the end of each:
     kernel, sysctls, packages, units and what came of them, images, and more.
 
-    With --gate it exits with 1 if they differ in what no allow-list names.
+    With --gate it exits with 1 if a difference is on no allow-list.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ def with_gate(command: Command) -> Command:
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="differences that are meant to be: lines of kind:name[=value], with * and ?",
+        help="expected differences: lines of kind:name[=value], with * and ?",
     )(command)
     return click.option(
         "--gate",

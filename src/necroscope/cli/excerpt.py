@@ -74,7 +74,7 @@ def command(
         if from_ns >= to_ns:
             span = f"{format_moment(first_ns)} to {format_moment(last_ns)}"
             raise UsageError(
-                "the window holds nothing",
+                "the window is empty",
                 f"the recording is from {span}; times without a zone are UTC",
             )
         manifest = write_excerpt(store, from_ns, to_ns, directory, pairs, is_redacted=is_redacted)
@@ -98,5 +98,5 @@ def command(
 def _pair(text: str) -> tuple[str, str]:
     old, sign, new = text.partition("=")
     if not old or not sign:
-        raise UsageError(f"{text!r} renames nothing", "write --rename OLD=NEW")
+        raise UsageError(f"{text!r} is not a valid renaming", "write --rename OLD=NEW")
     return old, new

@@ -100,15 +100,15 @@ _OPTIONS: Final = (
         "--by",
         type=click.Choice(_GROUPS),
         multiple=True,
-        help="group by this; repeated: one within the other",
+        help="group by this; repeat it to nest groups",
     ),
     click.option(
         "--waits",
         is_flag=True,
-        help="of waits instead of samples: where tasks slept, and who had their core, in ms",
+        help="draw waits instead of samples: where tasks slept, and who had their core, in ms",
     ),
     click.option(
-        "--callers", is_flag=True, help="turned: from the innermost function out to its callers"
+        "--callers", is_flag=True, help="inverted: from the innermost function out to its callers"
     ),
     click.option(
         "--rows",
@@ -269,10 +269,10 @@ def _output(file: Path | None) -> Iterator[BinaryIO]:
 def _check_output(name: str, file: Path | None, as_json: bool) -> None:
     if as_json and name != "text":
         raise UsageError(
-            f"--json and {name} are two formats",
+            f"--json and --format {name} cannot be combined",
             "omit one of them: --json is the text as JSON",
         )
     if file is None and not OUTPUTS[name].is_text and sys.stdout.isatty():
         raise UsageError(
-            f"{name} is not for a terminal", f"give -o FILE{OUTPUTS[name].suffixes[0]}"
+            f"{name} cannot be shown in a terminal", f"give -o FILE{OUTPUTS[name].suffixes[0]}"
         )

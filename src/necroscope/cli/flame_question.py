@@ -80,7 +80,7 @@ class WindowWords:
     def __post_init__(self) -> None:
         if self.at and (self.start or self.end):
             raise UsageError(
-                "--at and --from or --to are two ways to say the same",
+                "--at cannot be combined with --from or --to",
                 "give --at T --around 5s, or --from T --to T",
             )
         if self.around and not self.at:

@@ -23,27 +23,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _WIDEST: Final = 160
 
 
-class _WithoutPandas:
-    """A finder that makes pandas look as if it were not installed."""
-
-    @staticmethod
-    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-
-
 @contextmanager
 def _hurried() -> Iterator[None]:
-    """A question ends before rubbish matters, and pyarrow would load pandas where it is installed,
-    for nothing: together 0.17 s of a second.
-    """
+    """A question ends before garbage matters."""
     is_collecting = gc.isenabled()
     gc.disable()
-    sys.meta_path.insert(0, _WithoutPandas)
     try:
         yield
     finally:
-        sys.meta_path.remove(_WithoutPandas)
         if is_collecting:
             gc.enable()
 
@@ -60,7 +47,7 @@ class AnswerSource:
     def ask(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
         if (self.lake is None) == (self.url is None):
             raise UsageError(
-                "say whom to ask: a lake or a collector",
+                "name either a lake or a collector to ask",
                 "--lake DIR|URL, or --url https://collector:7443 --token-file F",
             )
         return (
@@ -69,9 +56,9 @@ class AnswerSource:
 
     def _of_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
         with _hurried():
-            return self._asked_of_lake(name, words)
+            return self._ask_lake(name, words)
 
-    def _asked_of_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
+    def _ask_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
         from necroscope.fleet.ask import LakeQuestions  # noqa: PLC0415 - DuckDB is loaded only where a lake is read
         from necroscope.fleet.lake import Lake  # noqa: PLC0415
         from necroscope.fleet.questions.answer import answer  # noqa: PLC0415
@@ -90,7 +77,7 @@ class AnswerSource:
 
         if self.token_file is None:
             raise UsageError(
-                "a collector wants a token",
+                "a collector needs a token",
                 "--token-file F, with one from: necroscope fleet token new --role read",
             )
         if warning := reading_warning(self.token_file):
@@ -117,7 +104,7 @@ def with_source(command: Callable[..., Any]) -> Callable[..., Any]:
             "--ca-file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="whom to trust for TLS (PEM)",
+            help="certificates to trust for TLS (PEM)",
         ),
         click.option(
             "--token-file",
@@ -134,6 +121,16 @@ def with_source(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         asked = option(asked)
     return asked
+
+
+# Of a command that works on a lake, and asks nothing.
+with_lake = click.option(
+    "--lake",
+    "lake_url",
+    required=True,
+    metavar="DIR|URL",
+    help="a directory, s3://bucket/prefix or gs://bucket/prefix",
+)
 
 
 def with_span(since: str) -> Callable[[Command], Command]:

@@ -31,8 +31,8 @@ def command(
     """What runs here that no one asked for, which units never succeed anywhere, and how often the
     others do.
 
-    No one asked for units that the vendor's preset enables; with --expected, for any unit, image or
-    executable that the file does not name.
+    Units that only the vendor's preset enables count as not asked for; with --expected, so does any
+    unit, image or executable that the file does not name.
 
     \b
     Examples:

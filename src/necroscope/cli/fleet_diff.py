@@ -36,8 +36,8 @@ def command(
     """The facts in which A and B differ, the rarest difference first. Both are names of nodes, or
     expressions.
 
-    With --gate it exits with 1 if they differ in what no allow-list names. Of groups a difference
-    counts that chance would make in fewer than 1 of 20 cases.
+    With --gate it exits with 1 if a difference is on no allow-list. Between groups, a difference
+    counts if chance alone would make it in fewer than 1 of 20 cases.
 
     \b
     Examples:

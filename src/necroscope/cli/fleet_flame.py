@@ -45,7 +45,7 @@ def command(
     """
     form = "json" if as_json else form or _by_suffix(output)
     if output is None and form in ("svg", "html") and sys.stdout.isatty():
-        raise UsageError(f"{form} is nothing for a terminal", f"give -o FILE.{form}")
+        raise UsageError(f"{form} cannot be shown in a terminal", f"give -o FILE.{form}")
     words: dict[str, str | None] = {
         "where": where,
         "baseline": baseline,

@@ -8,7 +8,7 @@ from necroscope.views.fleet.jobs import job_to_text
 
 @click.command("job")
 @click.argument("job", required=False, metavar="[ID]")
-@click.option("--at", metavar="T", help="of several runs the one at this moment")
+@click.option("--at", metavar="T", help="the run at this moment, if there are several")
 @with_span("-30d")
 @with_source
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
@@ -20,8 +20,9 @@ def command(
     source: AnswerSource,
     as_json: bool,
 ) -> None:
-    """Why did this job die: who of it stopped first, whom the others waited for, what happened on
-    that node and core in those seconds, what it cost, and which other jobs the same cause hit.
+    """Why did this job die: which member stopped first, which one the others waited for, what
+    happened on that node and core in those seconds, what it cost, and which other jobs the same
+    cause hit.
 
     Without an ID: the job that failed last. An ID may be the end of one: 4711 is slurm/4711. "Not
     the machine" is an answer. Clocks of the nodes are corrected by what the collector measured.

@@ -17,7 +17,7 @@ from necroscope.model.names import clean
 from necroscope.model.units import format_bytes, parse_bytes
 from necroscope.outlets.push.batches import safe_name
 from necroscope.outlets.push.delivery import Delivery
-from necroscope.outlets.push.labels import NODE_VARIABLE, gathered
+from necroscope.outlets.push.labels import NODE_VARIABLE, collect_labels
 from necroscope.outlets.push.push import Pusher
 from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.sender import Sender
@@ -58,7 +58,7 @@ _FINISH_S: Final = 10.0
     "labels",
     multiple=True,
     metavar="KEY=VALUE",
-    help="label of this node, as often as you like",
+    help="label of this node, may be repeated",
 )
 @click.option(
     "--labels-file",
@@ -71,7 +71,9 @@ _FINISH_S: Final = 10.0
     metavar="NAME",
     help="the node's name [of the recording; with --follow $NODE_NAME if set]",
 )
-@click.option("--follow", is_flag=True, help="stay, and push what comes, until Ctrl-C or SIGTERM")
+@click.option(
+    "--follow", is_flag=True, help="keep running and push what is recorded, until Ctrl-C or SIGTERM"
+)
 @click.option(
     "--spool",
     "spool_directory",
@@ -83,7 +85,7 @@ _FINISH_S: Final = 10.0
     "--spool-bytes",
     default=str(DEFAULT_BYTES),
     metavar="BYTES",
-    help="bound of the spool [256MiB]; then the oldest go",
+    help="size of the spool [256MiB]; when it is full the oldest batches go",
 )
 @click.option("--json", "as_json", is_flag=True, help="what was pushed, as JSON")
 @click.option(
@@ -128,7 +130,7 @@ def command(
         spool = Spool(spool_directory or _inside(recording), bound_bytes)
         state = PushState(spool, url, _tell)
         name, known = _who(recording, node, follow=follow)
-        chosen, notes = gathered(known, os.environ, labels_file, labels)
+        chosen, notes = collect_labels(known, os.environ, labels_file, labels)
         for note in notes:
             _tell(note)
         delivery = Delivery(state, sender, _tell)
@@ -173,7 +175,7 @@ def _bound(text: str) -> int:
     size_bytes = parse_bytes(text)
     if size_bytes < _LEAST_BYTES:
         raise UsageError(
-            f"a spool of {text} holds nothing", f"give it at least {format_bytes(_LEAST_BYTES)}"
+            f"a spool of {text} is too small", f"give it at least {format_bytes(_LEAST_BYTES)}"
         )
     return size_bytes
 
@@ -206,7 +208,7 @@ def _comes(recording: Path, is_over: IsOver) -> bool:
     a recording.
     """
     if not (recording / RECORDING_FILE).exists():
-        _tell(f"there is not a recording in {recording} yet; waiting for one")
+        _tell(f"{recording} holds no recording yet; waiting for one")
     while not (recording / RECORDING_FILE).exists():
         if is_over(_LOOK_S):
             return False

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from necroscope.cli.fleet_asking import with_lake
 from necroscope.cli.listener import listener_on
 from necroscope.errors import UsageError
 from necroscope.fleet.lake import Lake
@@ -22,20 +23,14 @@ _FREE_FLOOR_BYTES: Final = 1 << 30
 
 
 @click.command("serve")
-@click.option(
-    "--lake",
-    "lake_url",
-    required=True,
-    metavar="DIR|URL",
-    help="a directory, s3://bucket/prefix or gs://bucket/prefix",
-)
+@with_lake
 @click.option(
     "--tokens",
     "tokens_file",
     type=click.Path(path_type=Path),
     required=True,
     metavar="FILE",
-    help="who may push and read",
+    help="file of the tokens that may push or read",
 )
 @click.option(
     "--host", default=_LOOPBACK, show_default=True, metavar="H", help="address to listen on"
@@ -46,7 +41,7 @@ _FREE_FLOOR_BYTES: Final = 1 << 30
     default=7443,
     show_default=True,
     metavar="N",
-    help="0: any that is free",
+    help="port to listen on; 0: any that is free",
 )
 @click.option(
     "--tls-cert", type=click.Path(path_type=Path), metavar="FILE", help="certificate chain (PEM)"
@@ -81,7 +76,7 @@ _FREE_FLOOR_BYTES: Final = 1 << 30
     default="64MiB",
     show_default=True,
     metavar="BYTES",
-    help="on the way to the lake at once; then 503",
+    help="most bytes on the way to the lake; beyond that a push gets 503",
 )
 @click.option(
     "--node-rate",
@@ -89,10 +84,10 @@ _FREE_FLOOR_BYTES: Final = 1 << 30
     default=4.0,
     show_default=True,
     metavar="N",
-    help="batches per second",
+    help="batches per second that a node may push",
 )
 @click.option(
-    "--keep", metavar="DURATION", help="remove days that are older, all but facts [keep all]"
+    "--keep", metavar="DURATION", help="remove days that are older, except facts [keep all]"
 )
 @click.option(
     "--free-floor",
@@ -115,10 +110,10 @@ def command(
     keep: str | None,
     free_floor: str | None,
 ) -> None:
-    """The collector: takes what nodes push, and says so only when it is durable in the lake.
+    """The collector: accepts what nodes push, and confirms it only when it is durable in the lake.
 
     It keeps nothing but the lake, so several may work on one behind a balancer. SIGTERM and Ctrl-C
-    end it, when what has come is answered.
+    end it after open requests are answered.
 
     \b
     Examples:

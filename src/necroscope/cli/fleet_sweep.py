@@ -6,6 +6,7 @@ import time
 import click
 
 from necroscope import __version__
+from necroscope.cli.fleet_asking import with_lake
 from necroscope.cli.progress_bar import progress_bar
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
@@ -15,13 +16,7 @@ from necroscope.model.units import NS_PER_S, format_duration, parse_moment_ns
 
 
 @click.command("sweep")
-@click.option(
-    "--lake",
-    "lake_url",
-    required=True,
-    metavar="DIR|URL",
-    help="a directory, s3://bucket/prefix or gs://bucket/prefix",
-)
+@with_lake
 @click.option(
     "--ray",
     "ray_address",
@@ -42,7 +37,7 @@ from necroscope.model.units import NS_PER_S, format_duration, parse_moment_ns
     "clusters",
     multiple=True,
     metavar="NAME",
-    help="only of this cluster; as often as you like",
+    help="only of this cluster; may be repeated",
 )
 @click.option("--again", is_flag=True, help="also what this version has judged already")
 @click.option("--json", "as_json", is_flag=True, help="what came of it, as JSON")
@@ -58,8 +53,8 @@ def command(
     """Judge all evidence in a lake: after an upgrade, old incidents get the verdict of the new
     version.
 
-    Verdicts go into the lake as they come. A sweep that was ended goes on where it stopped when it
-    is run again.
+    Verdicts go into the lake as they come. A sweep that was interrupted resumes when it is
+    run again.
 
     \b
     Examples:

@@ -35,11 +35,11 @@ _YES: Final = click.option("--yes", is_flag=True, help="do it; without it, only 
 
 @click.group("trial")
 def command() -> None:
-    """Does a treatment help? Nodes chosen by lot get it, others do not; a test that may be looked
-    at any time stops as soon as it knows, and the treatment is taken back if it did not help.
+    """Does a treatment help? Nodes chosen at random get it, others do not. The test may be looked
+    at any time, and stops as soon as it knows; a treatment that did not help is taken back.
 
     The ledger FILE holds what was done to which node, and ends in .trial.json. Commands run on this
-    machine, without a shell, once for each treated node; they must be fit to be run twice.
+    machine, without a shell, once for each treated node; running them twice must do no harm.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from necroscope.views.fleet.why import why_to_text
 @click.command("why")
 @click.option("--event", metavar="KIND", help="an event: nic_reset, soft_lockup, oom_kill, ...")
 @click.option("--cause", metavar="SLUG", help="a verdict's cause: zombie-memcg-walk, ...")
-@click.option("--job-failed", is_flag=True, help="nodes to which the deaths of jobs lead")
+@click.option("--job-failed", is_flag=True, help="explain the nodes that jobs died of")
 @click.option("--where", metavar="EXPR", help="only among these nodes: 'zone=a and image!=old*'")
 @with_span("-30d")
 @with_source

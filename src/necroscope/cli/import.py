@@ -46,9 +46,11 @@ _FOLDER: Final = click.Path(path_type=Path)
     "--from",
     "from_text",
     metavar="TIME",
-    help="leave out what is before, for example 2026-04-15T10:30:00Z",
+    help="leave out what comes before this moment, for example 2026-04-15T10:30:00Z",
 )
-@click.option("--to", "to_text", metavar="TIME", help="leave out what is from here on")
+@click.option(
+    "--to", "to_text", metavar="TIME", help="leave out this moment and what comes after it"
+)
 @click.option(
     "--kallsyms", type=_FOLDER, help="copy of /proc/kallsyms of the machine the capture is from"
 )
@@ -65,7 +67,7 @@ _FOLDER: Final = click.Path(path_type=Path)
 @click.option(
     "--utc-offset",
     metavar="+HH:MM",
-    help="what clocks that name no zone are ahead of UTC (mpstat, dmesg -T, names)",
+    help="how far clocks that name no zone are ahead of UTC (mpstat, dmesg -T, names)",
 )
 @click.option(
     "--year", type=click.IntRange(1970, 2261), help="year of kernel log times that have none"
@@ -75,7 +77,7 @@ _FOLDER: Final = click.Path(path_type=Path)
     "labels",
     multiple=True,
     metavar="KEY=VALUE",
-    help="label of the recording, as often as you like",
+    help="label of the recording, may be repeated",
 )
 @click.option("--json", "as_json", is_flag=True, help="print what was imported as JSON")
 def command(
@@ -159,7 +161,7 @@ def _existing(path: Path | None) -> Path | None:
     if path is not None and not path.exists():
         raise UsageError(
             f"there is no {path}",
-            "check the path, or leave the option away: fewer functions have names then",
+            "check the path, or omit the option: fewer functions will have names",
         )
     return path
 

@@ -29,12 +29,12 @@ _SEGMENT_NS: Final = 300 * NS_PER_S
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[ID] [RECORDING]...")
-@click.option("--at", "at_text", metavar="T", help="of several runs the one at this moment")
+@click.option("--at", "at_text", metavar="T", help="the run at this moment, if there are several")
 @click.option("--list", "lists", is_flag=True, help="list the jobs instead")
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
 def command(words: tuple[str, ...], at_text: str | None, lists: bool, as_json: bool) -> None:
-    """Why did this job die: who of it stopped first, whom the others waited for, and what happened
-    on that node and core in those seconds.
+    """Why did this job die: which member stopped first, which one the others waited for, and what
+    happened on that node and core in those seconds.
 
     Give the recordings of as many of its nodes as you have; without one, that of the recorder
     which runs here is read. Without an ID: the job that ended last, failed ones first. An ID may be
@@ -69,6 +69,7 @@ def jobs_answer(found: list[JobRun]) -> dict[str, Any]:
     jobs = [
         {
             "job": run.job,
+            "submission": run.submission,
             "kind": run.members[0].kind,
             "outcome": outcome_of(run.members),
             "from": format_moment(run.from_ns),
@@ -91,7 +92,7 @@ def story(run: JobRun, stores: dict[str, Store]) -> JobStory:
         own = [member for member in run.members if member.node == node]
         members += [standing.of(member, span.to_ns) for member in own]
         nodes.append(read_node(store, span, read_incidents(store, span), node))
-    return tell(run.job, members, nodes)
+    return replace(tell(run.job, members, nodes), submission=run.submission)
 
 
 def _all(store: Store, node: str) -> list[Member]:

@@ -126,7 +126,7 @@ def clean() -> None:
     help="directory of the recordings, one each; with --vary by default those of the tests",
 )
 @click.option(
-    "--scenario", "names", multiple=True, metavar="NAME", help="only this one, as often as you like"
+    "--scenario", "names", multiple=True, metavar="NAME", help="only this one, may be repeated"
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="runs of each scenario")
 @click.option(

@@ -16,6 +16,7 @@ from necroscope.cli.extras import missing_extra
 from necroscope.cli.reader_memory import out_of_memory
 from necroscope.errors import NecroscopeError, PermissionMissing, UsageError
 from necroscope.model.names import clean
+from necroscope.model.unwanted_modules import leave_out
 
 # Imported only when asked for: the recorder must not pay for the parts that draw.
 _COMMANDS: Final = {
@@ -91,6 +92,7 @@ def necroscope() -> None:
 
 def run() -> None:
     """The program. What reads a recording has a process of its own, where there is sigwaitinfo."""
+    leave_out("pandas")
     if sys.argv[1:2] and sys.argv[1] in _READERS and sys.platform == "linux":
         # Not above: other systems lack what it needs.
         from necroscope.cli.reader_guard import guard  # noqa: PLC0415
@@ -106,7 +108,7 @@ def _prepare_import() -> None:
     """It only writes: Arrow without numpy loads in half the time and 25 MB less, and malloc instead
     of mimalloc saves 40.
     """
-    sys.modules.setdefault("numpy", None)  # type: ignore[arg-type]
+    leave_out("numpy")
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     # Modules and rows come by the thousand and few are part of a cycle: looking for cycles among
     # them takes a tenth of the time.

@@ -55,7 +55,7 @@ def command(
     """Follow a recording and send stacks (profiles), events and incidents (logs) to a collector, by
     OTLP over HTTP.
 
-    What the collector does not take is tried again for ten minutes. Ctrl-C ends it.
+    What the collector refuses is sent again for ten minutes. Ctrl-C ends it.
 
     \b
     Examples:

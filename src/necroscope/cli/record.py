@@ -77,7 +77,7 @@ _KNOWN_S: Final = 600.0
     "labels",
     multiple=True,
     metavar="KEY=VALUE",
-    help="label of this node, as often as you like",
+    help="label of this node, may be repeated",
 )
 @click.option("--quiet", is_flag=True, help="no live line")
 @click.option("--json", "as_json", is_flag=True, help="print what was recorded as JSON at the end")
@@ -92,11 +92,11 @@ def command(
     settings_file: Path | None,
     **options: str | None,
 ) -> None:
-    """Record every core, every second, until Ctrl-C, SIGTERM or --for. Under nohup it goes on when
-    its terminal is closed.
+    """Record every core, every second, until Ctrl-C, SIGTERM or --for. Under nohup it keeps
+    recording after its terminal is closed.
 
-    Root sees everything; without it, what the kernel allows is recorded and the rest is named as a
-    gap.
+    As root it records everything; otherwise it records what the kernel allows, and reports the rest
+    as gaps.
 
     \b
     Examples:

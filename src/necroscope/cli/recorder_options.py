@@ -26,7 +26,7 @@ def settings_options(function: Function) -> Function:
         "--settings",
         "settings_file",
         type=click.Path(path_type=Path),
-        help="TOML file of these settings",
+        help="TOML file with these settings",
     )
     return option(function)
 

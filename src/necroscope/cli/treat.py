@@ -40,6 +40,11 @@ _host_root = click.option(
 )
 
 
+def _treats(command: Callable[..., None]) -> Callable[..., None]:
+    """What every command that changes the node takes."""
+    return _yes(_json(_host_root(command)))
+
+
 _below = click.option(
     "--below", default="/", metavar="CGROUP", help="purge only dead cgroups below this one [/]"
 )
@@ -61,7 +66,7 @@ _hold = click.option(
 
 @click.group("treat")
 def command() -> None:
-    """Apply the fix of a verdict: first shown, then with --yes done, and undone by `treat undo`.
+    """Apply the fix of a verdict. It is shown first, done with --yes, and undone by `treat undo`.
 
     One treatment runs at a time. One that fails or is killed half-way is taken back as a whole.
 
@@ -82,9 +87,7 @@ def command() -> None:
 @_look_in
 @_look_for
 @_hold
-@_yes
-@_json
-@_host_root
+@_treats
 def treat_verdict(
     source: Path, identity: str | None, yes: bool, as_json: bool, root: Path, **looking: Any
 ) -> None:
@@ -105,9 +108,7 @@ def treat_verdict(
 @_look_in
 @_look_for
 @_hold
-@_yes
-@_json
-@_host_root
+@_treats
 def treat_purge(yes: bool, as_json: bool, root: Path, **looking: Any) -> None:
     """Free dead memory cgroups without a reboot, by what pins them.
 
@@ -121,9 +122,7 @@ def treat_purge(yes: bool, as_json: bool, root: Path, **looking: Any) -> None:
 @command.command("unit")
 @click.argument("name")
 @click.option("--mask", "is_masked", is_flag=True, help="also let nothing start it again")
-@_yes
-@_json
-@_host_root
+@_treats
 def treat_unit(name: str, is_masked: bool, yes: bool, as_json: bool, root: Path) -> None:
     """Stop a unit, or mask it."""
     step = stop_unit(root, name, is_masked=is_masked)
@@ -133,9 +132,7 @@ def treat_unit(name: str, is_masked: bool, yes: bool, as_json: bool, root: Path)
 @command.command("interrupt")
 @click.argument("irq", type=click.IntRange(min=0))
 @click.option("--cores", required=True, metavar="LIST", help="for example 2 or 0-3,7")
-@_yes
-@_json
-@_host_root
+@_treats
 def treat_interrupt(irq: int, cores: str, yes: bool, as_json: bool, root: Path) -> None:
     """Move an interrupt to other cores."""
     step = move_interrupt(root, irq, cores)
@@ -145,9 +142,7 @@ def treat_interrupt(irq: int, cores: str, yes: bool, as_json: bool, root: Path) 
 @command.command("quota")
 @click.argument("cgroup")
 @click.option("--cores", required=True, type=float, help="most cores it may use, for example 2.5")
-@_yes
-@_json
-@_host_root
+@_treats
 def treat_quota(cgroup: str, cores: float, yes: bool, as_json: bool, root: Path) -> None:
     """Set the CPU quota of a cgroup."""
     step = set_quota(root, cgroup, cores)

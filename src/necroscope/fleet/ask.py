@@ -1,8 +1,9 @@
 """DuckDB over a lake: a view for each table that a question needs, of the days and clusters that
 can answer it, every row once.
 
-The files are read by pyarrow, which knows all kinds of lakes; DuckDB needs no extension for that
-and may load none.
+DuckDB reads the files of a directory itself: it looks for a value in a column's dictionary before
+it reads a row. Those of an object store are read by pyarrow, which knows all kinds; DuckDB would
+need an extension for that and may load none.
 """
 
 import contextlib
@@ -20,8 +21,7 @@ import pyarrow as pa
 
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.lake_tables import LAKE_TABLES
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, LAKE_TABLES
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_bytes
 
@@ -39,6 +39,7 @@ _SETTINGS: Final = {
     # A question writes nothing: it may run in a read-only place.
     "temp_directory": "",
 }
+_PATTERN: Final = frozenset("*?[")
 _LONGEST_S: Final = 60.0
 _LESS: Final = "ask about less time or fewer nodes"
 # Files are merged while they are read: what is gone is now in another one.
@@ -57,6 +58,20 @@ class View:
     columns: Sequence[str] | None = None
 
 
+class _Database:
+    """One for all that is asked: to make one costs as much as a small answer."""
+
+    def __init__(self) -> None:
+        self._first: duckdb.DuckDBPyConnection | None = None
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Views of one are not seen by the others."""
+        if self._first is None:
+            limit = {"memory_limit": f"{question_bytes()}B"}
+            self._first = duckdb.connect(":memory:", config={**_SETTINGS, **limit})
+        return self._first.cursor()
+
+
 @dataclass(frozen=True, slots=True)
 class LakeQuestions:
     """`clusters` are those that may be seen; None: all. `now_ns` is the end of what is asked about
@@ -67,6 +82,7 @@ class LakeQuestions:
     now_ns: int
     clusters: tuple[str, ...] | None = None
     longest_s: float = field(default=_LONGEST_S)
+    _database: _Database = field(default_factory=_Database, repr=False, compare=False)
 
     def rows(
         self,
@@ -76,7 +92,7 @@ class LakeQuestions:
         tables: Mapping[str, pa.Table] | None = None,
     ) -> list[tuple[Any, ...]]:
         """The answer to SQL over these views, and over `tables` that the question brings along."""
-        return self.again_if_merged(lambda: self._asked(query, views, parameters, tables or {}))
+        return self.again_if_merged(lambda: self._ask(query, views, parameters, tables or {}))
 
     def again_if_merged(self, ask: Callable[[], Answer]) -> Answer:
         for _ in range(_TRIES - 1):
@@ -95,24 +111,22 @@ class LakeQuestions:
     def took_too_long(self) -> NecroscopeError:
         return NecroscopeError(f"the question took longer than {self.longest_s:.0f} s", _LESS)
 
-    def _asked(
+    def _ask(
         self,
         query: str,
         views: Mapping[str, View],
         parameters: Sequence[Any],
         tables: Mapping[str, pa.Table],
     ) -> list[tuple[Any, ...]]:
-        with duckdb.connect(
-            ":memory:", config={**_SETTINGS, "memory_limit": f"{question_bytes()}B"}
-        ) as connection:
+        with self._database.cursor() as connection:
             for name, table in tables.items():
                 connection.register(name, table)
             for name, view in views.items():
-                for part, stored in zip(
+                for part, paths in zip(
                     ("alone", "shared"), self._files(name, view.span), strict=True
                 ):
-                    connection.register(f"{name}_{part}", stored)
-                connection.execute(f"CREATE VIEW {name} AS {_select(name, view)}")
+                    self._open(connection, name, part, paths)
+                connection.execute(f"CREATE TEMP VIEW {name} AS {_select(name, view)}")
             timer = threading.Timer(self.longest_s, connection.interrupt)
             timer.start()
             try:
@@ -125,7 +139,28 @@ class LakeQuestions:
             finally:
                 timer.cancel()
 
-    def _files(self, table: str, span: Span) -> tuple[Any, Any]:
+    def _open(
+        self, connection: duckdb.DuckDBPyConnection, table: str, part: str, paths: list[str]
+    ) -> None:
+        """As a view of all columns of today; those that an older collector did not write are
+        null.
+        """
+        empty = LAKE_TABLES[table].empty_table()
+        places = [self.lake.local_place(path) for path in paths]
+        # DuckDB would take some names for patterns.
+        if not places or any(place is None or _PATTERN & set(place) for place in places):
+            stored = self.lake.dataset_of(table, paths) if paths else empty
+            connection.register(f"{table}_{part}", stored)
+            return
+        connection.register(f"{table}_{part}_columns", empty)
+        names = ", ".join(_literal(place) for place in places if place is not None)
+        connection.execute(
+            f"CREATE TEMP VIEW {table}_{part} AS SELECT * FROM read_parquet([{names}],"
+            " hive_partitioning = false, union_by_name = true)"
+            f" UNION ALL BY NAME SELECT * FROM {table}_{part}_columns"
+        )
+
+    def _files(self, table: str, span: Span) -> tuple[list[str], list[str]]:
         """Files that have their day and cluster to themselves, and the others: only those can hold
         a row twice.
         """
@@ -134,10 +169,11 @@ class LakeQuestions:
             together[path.rpartition("/")[0]].append(path)
         alone = [path for paths in together.values() if len(paths) == 1 for path in paths]
         shared = [path for paths in together.values() if len(paths) > 1 for path in paths]
-        return self._rows_of(table, alone), self._rows_of(table, shared)
+        return alone, shared
 
-    def _rows_of(self, table: str, paths: list[str]) -> Any:
-        return self.lake.dataset_of(table, paths) if paths else LAKE_TABLES[table].empty_table()
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _select(table: str, view: View) -> str:

@@ -70,12 +70,12 @@ def evidence_in(
     return sorted(chosen, key=lambda one: (one.day, one.id, one.path), reverse=True)
 
 
-def judged_by(lake: Lake, version: str) -> set[Key]:
+def read_judged(lake: Lake, version: str) -> set[Key]:
     """What a version has judged, on the nodes or in a sweep."""
     return _in_notes(lake, version) | _in_incidents(lake, version)
 
 
-def note_judged(
+def mark_judged(
     lake: Lake, version: str, judged: Iterable[StoredBundle], writer: str, now_ns: int
 ) -> None:
     content = {"judged": sorted(one.path for one in judged)}

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from necroscope.fleet.coded_texts import JoinedTexts, Numbered, Numbers, indices, is_same
 from necroscope.fleet.cohorts.columns import Fact, FactMatrix
 from necroscope.fleet.lake import Lake
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.model.units import NS_PER_S
 
-NodeKey = tuple[str, str]
 _TEXTS: Final = ("cluster", "node", "kind", "name", "value")
 _BATCH_ROWS: Final = 1 << 15
 _LEAST_FACTS: Final = 256

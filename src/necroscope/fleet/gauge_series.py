@@ -21,9 +21,8 @@ import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from necroscope.fleet.coded_texts import JoinedTexts, Numbers, indices
-from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, NodeKey
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 

@@ -42,7 +42,7 @@ _LIMITS: Final = Limits(inflated_bytes=64 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class BundleJudgement:
     """Rows of `incidents`, none where all was well; or why there are no rows.
 
     `broken` is for good: the bundle itself is at fault. `unread` may be otherwise next time: the
@@ -57,8 +57,8 @@ class Judged:
 
 def without_rows(
     evidence: StoredBundle, *, broken: str | None = None, unread: str | None = None
-) -> Judged:
-    return Judged(evidence, LAKE_TABLES[_TABLE].empty_table(), broken, unread)
+) -> BundleJudgement:
+    return BundleJudgement(evidence, LAKE_TABLES[_TABLE].empty_table(), broken, unread)
 
 
 def prepare_worker() -> None:
@@ -73,7 +73,7 @@ def prepare_worker() -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, hard))
 
 
-def read_and_judge(lake: Lake, evidence: StoredBundle, now_ns: int) -> Judged:
+def read_and_judge(lake: Lake, evidence: StoredBundle, now_ns: int) -> BundleJudgement:
     try:
         content = lake.read(evidence.path)
     except LakeError as error:
@@ -81,14 +81,16 @@ def read_and_judge(lake: Lake, evidence: StoredBundle, now_ns: int) -> Judged:
     return judge(evidence, content, now_ns)
 
 
-def judge(evidence: StoredBundle, content: bytes, now_ns: int, limit_s: float = LIMIT_S) -> Judged:
+def judge(
+    evidence: StoredBundle, content: bytes, now_ns: int, limit_s: float = LIMIT_S
+) -> BundleJudgement:
     """`now_ns` becomes `analysed_ns`: one number for all of a sweep, so that its rows do not depend
     on who judged when.
     """
     try:
         with _at_most(limit_s), tempfile.TemporaryDirectory(prefix="necroscope-sweep-") as work:
             rows = _incidents(open_bundle(content, Path(work) / "recording"), now_ns)
-            return Judged(evidence, _as_lake_rows(rows, evidence, now_ns))
+            return BundleJudgement(evidence, _as_lake_rows(rows, evidence, now_ns))
     except NecroscopeError as error:
         return without_rows(evidence, broken=clean(error.facts, 300))
     except OSError as error:

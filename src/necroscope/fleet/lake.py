@@ -15,17 +15,19 @@ once.
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path, PurePosixPath
-from typing import Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from necroscope.errors import UsageError
 from necroscope.fleet.lake_files import DirectoryFiles, Files, LakeError, NotInLake
 from necroscope.fleet.lake_tables import LAKE_TABLES
 from necroscope.fleet.object_files import SCHEMES, open_store
 from necroscope.model.units import NS_PER_S
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
@@ -62,26 +64,26 @@ class Lake:
 
     def put(self, path: str, data: bytes) -> None:
         """Durable when it returns; readers see the whole file or none."""
-        self._asked(self._files.put, _check_path(path), data)
+        self._ask(self._files.put, _check_path(path), data)
 
     def read(self, path: str) -> bytes:
-        return self._asked(self._files.read, _check_path(path))
+        return self._ask(self._files.read, _check_path(path))
 
     def delete(self, path: str) -> None:
         """A file that is gone already is not an error: another collector was faster."""
-        self._asked(self._files.delete, _check_path(path))
+        self._ask(self._files.delete, _check_path(path))
 
     def space_bytes(self) -> tuple[int, int] | None:
         """Free, and in all; None where the store has no end."""
-        return self._asked(self._files.space_bytes)
+        return self._ask(self._files.space_bytes)
 
     def remove_leftovers(self) -> None:
         """Of puts whose process was killed."""
-        self._asked(self._files.remove_leftovers)
+        self._ask(self._files.remove_leftovers)
 
     def days(self, table: str) -> list[date]:
         """The days (UTC) of which a table has rows."""
-        names = self._asked(self._files.directories, f"tables/{table}")
+        names = self._ask(self._files.directories, f"tables/{table}")
         return [
             date.fromisoformat(name.removeprefix("date="))
             for name in names
@@ -119,7 +121,7 @@ class Lake:
         from_ns: int | None = None,
         to_ns: int | None = None,
         clusters: Iterable[str] | None = None,
-    ) -> ds.Dataset:
+    ) -> "ds.Dataset":
         """Of the days and clusters that can hold it; rows are not filtered further, and may be
         there twice.
         """
@@ -129,14 +131,21 @@ class Lake:
             )
         return self.dataset_of(table, self.table_files(table, from_ns, to_ns, clusters))
 
-    def dataset_of(self, table: str, paths: Iterable[str]) -> ds.Dataset:
+    def local_place(self, path: str) -> str | None:
+        """Of a file, if the lake is a directory of this machine."""
+        files = self._files
+        return files.place(path) if isinstance(files, DirectoryFiles) else None
+
+    def dataset_of(self, table: str, paths: Iterable[str]) -> "ds.Dataset":
         """Of these files. Columns that an older collector did not write are null."""
+        import pyarrow.dataset as ds  # noqa: PLC0415 - as slow to load as a small answer
+
         form = ds.ParquetFileFormat()
         files = self._files
         fragments = [form.make_fragment(files.place(path), files.filesystem) for path in paths]
         return ds.FileSystemDataset(fragments, LAKE_TABLES[table], form, files.filesystem)
 
-    def _asked(
+    def _ask(
         self,
         verb: Callable[Parameters, Answer],
         *arguments: Parameters.args,
@@ -160,7 +169,7 @@ class Lake:
     # The last method: behind it `list` is no longer the type.
     def list(self, prefix: str) -> list[str]:
         """Paths of all files under a directory of the lake, sorted."""
-        return self._asked(self._files.paths, _check_path(prefix))
+        return self._ask(self._files.paths, _check_path(prefix))
 
 
 def day_of(time_ns: int) -> date:

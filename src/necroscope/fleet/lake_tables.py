@@ -10,6 +10,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from necroscope.model.units import NS_PER_S
+
+# A table has files of its own for each day (UTC).
+DAY_NS: Final = 86_400 * NS_PER_S
+# A node, with its cluster before it.
+NodeKey = tuple[str, str]
 _TYPES: Final = {
     "text": pa.string(),
     "int64": pa.int64(),

@@ -13,8 +13,7 @@ from typing import Final
 
 from necroscope.fleet.lake import Lake, day_of
 from necroscope.fleet.lake_files import NotInLake
-from necroscope.fleet.lake_tables import LAKE_TABLES
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, LAKE_TABLES
 from necroscope.fleet.table_files import DamagedFile, TableFile, read_files, write_file
 from necroscope.model.units import NS_PER_S
 

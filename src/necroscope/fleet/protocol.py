@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake_tables import (
+    DAY_NS,
     GIVEN_BY_COLLECTOR,
     JSON_COLUMNS,
     JSON_LIMIT,
@@ -46,7 +47,6 @@ CLOCK_HEADER: Final = "X-Necroscope-Clock-Ns"
 NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 EARLIEST_NS: Final = 946_684_800 * NS_PER_S  # the year 2000
 LATEST_NS: Final = 4_102_444_800 * NS_PER_S  # the year 2100
-DAY_NS: Final = 86_400 * NS_PER_S
 AHEAD_NS: Final = 2 * DAY_NS
 # Facts of this kind are what people call nodes by.
 LABEL: Final = "label"

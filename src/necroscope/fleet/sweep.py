@@ -21,10 +21,10 @@ from necroscope.fleet.evidence import (
     StoredBundle,
     causes_before,
     evidence_in,
-    judged_by,
-    note_judged,
+    mark_judged,
+    read_judged,
 )
-from necroscope.fleet.judging import Judged
+from necroscope.fleet.judging import BundleJudgement
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.table_files import write_rows
 
@@ -35,7 +35,7 @@ _FLUSH_BYTES: Final = 16 << 20
 _FLUSH_S: Final = 20.0
 
 # Bundles in, verdicts out as they come, in any order.
-Judges = Callable[[Iterable[StoredBundle], int], Iterator[Judged]]
+Judges = Callable[[Iterable[StoredBundle], int], Iterator[BundleJudgement]]
 Progress = Callable[[int, int], None]
 Tell = Callable[[str], None]
 
@@ -92,7 +92,7 @@ def sweep(
     """
     began_s = time.monotonic()
     found = evidence_in(lake, from_ns, clusters)
-    known = set() if is_again else judged_by(lake, __version__)
+    known = set() if is_again else read_judged(lake, __version__)
     waiting = [one for one in found if one.key not in known]
     swept = Swept(len(found), len(found) - len(waiting))
     before = causes_before(lake, waiting) if waiting else {}
@@ -108,7 +108,7 @@ def sweep(
     return swept
 
 
-def _count(swept: Swept, judged: Judged, before: dict[Key, str], tell: Tell) -> None:
+def _count(swept: Swept, judged: BundleJudgement, before: dict[Key, str], tell: Tell) -> None:
     path = judged.evidence.path
     if judged.unread is not None:
         swept.unread[path] = judged.unread
@@ -133,11 +133,11 @@ class _Keeper:
         self._lake = lake
         self._clock_ns = clock_ns
         self._writer = uuid4().hex
-        self._held: list[Judged] = []
+        self._held: list[BundleJudgement] = []
         self._held_bytes = 0
         self._flushed_s = time.monotonic()
 
-    def add(self, judged: Judged) -> None:
+    def add(self, judged: BundleJudgement) -> None:
         if judged.unread is not None:
             return
         self._held.append(judged)
@@ -154,7 +154,7 @@ class _Keeper:
                 self._lake, "incidents", pa.concat_tables(rows), self._writer, self._clock_ns()
             )
         if self._held:
-            note_judged(
+            mark_judged(
                 self._lake,
                 __version__,
                 [one.evidence for one in self._held],

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final
 
 from necroscope.fleet.evidence import StoredBundle
-from necroscope.fleet.judging import Judged, prepare_worker, read_and_judge, without_rows
+from necroscope.fleet.judging import BundleJudgement, prepare_worker, read_and_judge, without_rows
 from necroscope.fleet.lake import Lake
 
 # Handed out beyond what is being judged, so that no process waits for its next bundle.
@@ -31,7 +31,7 @@ class Processes:
         self._lake_url = lake_url
         self._count = count or len(os.sched_getaffinity(0))
 
-    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[BundleJudgement]:
         waiting = iter(evidence)
         while True:
             suspects = yield from self._judge_all(waiting, self._count, now_ns)
@@ -43,7 +43,7 @@ class Processes:
 
     def _judge_all(
         self, waiting: Iterator[StoredBundle], count: int, now_ns: int
-    ) -> Generator[Judged, None, list[StoredBundle]]:
+    ) -> Generator[BundleJudgement, None, list[StoredBundle]]:
         """Returns those that were under way when a process was killed: with it the executor loses
         all that it has.
         """
@@ -53,7 +53,7 @@ class Processes:
         work = tempfile.TemporaryDirectory(prefix="necroscope-sweep-")
         executor = ProcessPoolExecutor(count, context, _begin, (work.name,))
         under_way: dict[str, StoredBundle] = {}
-        running: set[Future[Judged]] = set()
+        running: set[Future[BundleJudgement]] = set()
         try:
             while True:
                 for one in islice(waiting, _AHEAD * count - len(running)):
@@ -90,7 +90,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _judge(lake_url: str, evidence: StoredBundle, now_ns: int) -> Judged:
+def _judge(lake_url: str, evidence: StoredBundle, now_ns: int) -> BundleJudgement:
     if lake_url not in _lakes:
         _lakes[lake_url] = Lake.open(lake_url)
     return read_and_judge(_lakes[lake_url], evidence, now_ns)

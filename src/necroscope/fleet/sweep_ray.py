@@ -20,7 +20,13 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from necroscope import __version__
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.evidence import StoredBundle
-from necroscope.fleet.judging import Judged, judge, prepare_worker, read_and_judge, without_rows
+from necroscope.fleet.judging import (
+    BundleJudgement,
+    judge,
+    prepare_worker,
+    read_and_judge,
+    without_rows,
+)
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 
@@ -51,7 +57,7 @@ class RayWorkers:
         self._count = count
         self._lake = Lake.open(lake_url) if urlsplit(lake_url).scheme in {"", "file"} else None
 
-    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[BundleJudgement]:
         bundles = list(evidence)
         with _connected(self._address):
             workers = self._count or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -62,8 +68,8 @@ class RayWorkers:
 
     def _judge_all(
         self, waiting: deque[list[StoredBundle]], most: int, now_ns: int
-    ) -> Iterator[Judged]:
-        running: dict[ray.ObjectRef[list[Judged]], list[StoredBundle]] = {}
+    ) -> Iterator[BundleJudgement]:
+        running: dict[ray.ObjectRef[list[BundleJudgement]], list[StoredBundle]] = {}
         while waiting or running:
             while waiting and len(running) < most:
                 chunk = waiting.popleft()
@@ -79,9 +85,9 @@ class RayWorkers:
 
     def _result(
         self, ended: Any, chunk: list[StoredBundle], waiting: deque[list[StoredBundle]]
-    ) -> list[Judged]:
+    ) -> list[BundleJudgement]:
         try:
-            judged: list[Judged] = ray.get(ended)
+            judged: list[BundleJudgement] = ray.get(ended)
             return judged
         except RayTaskError as error:
             raise _cannot(error) from None
@@ -91,11 +97,11 @@ class RayWorkers:
             waiting.extendleft([one] for one in chunk)
             return []
 
-    def _items(self, chunk: Sequence[StoredBundle]) -> tuple[list[Item], list[Judged]]:
+    def _items(self, chunk: Sequence[StoredBundle]) -> tuple[list[Item], list[BundleJudgement]]:
         if self._lake is None:
             return [(one, None) for one in chunk], []
         items: list[Item] = []
-        unread: list[Judged] = []
+        unread: list[BundleJudgement] = []
         for one in chunk:
             try:
                 items.append((one, self._lake.read(one.path)))
@@ -104,7 +110,7 @@ class RayWorkers:
         return items, unread
 
 
-def _judge_chunk(lake_url: str, items: list[Item], now_ns: int) -> list[Judged]:
+def _judge_chunk(lake_url: str, items: list[Item], now_ns: int) -> list[BundleJudgement]:
     prepare_worker()
     lake = Lake.open(lake_url) if any(content is None for _, content in items) else None
     judged = []

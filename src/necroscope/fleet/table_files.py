@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from necroscope.errors import CorruptData, UsageError
 from necroscope.fleet.lake import Lake, day_of
-from necroscope.fleet.lake_tables import LAKE_TABLES, RECEIPT_COLUMNS
-from necroscope.fleet.protocol import DAY_NS, NAME
+from necroscope.fleet.lake_tables import DAY_NS, LAKE_TABLES, RECEIPT_COLUMNS
+from necroscope.fleet.protocol import NAME
 
 _FILE: Final = re.compile(
     r"tables/(\w+)/date=(\d{4}-\d\d-\d\d)/cluster=([^/]+)/(\d+)-(\w+)-(\d+)\.parquet"

@@ -119,7 +119,7 @@ def _entry(entry: Any, what: str) -> tuple[str, Grant]:
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise UsageError(
             f"{what}: sha256 is not a hash of 64 hexadecimal digits",
-            "the token itself does not belong into the file",
+            "write the hash of the token into the file, not the token itself",
         )
     if role not in ROLES:
         raise UsageError(f"{what}: role is {role!r}", "push or read")

@@ -40,7 +40,6 @@ class CaptureFacts:
     time_is_wall_clock: bool = False
     why_not_wall_clock: str = ""
     has_time: bool = True
-    has_cpu: bool = True
     first_ns: int | None = None
     since_boot_offset_ns: int | None = None
 

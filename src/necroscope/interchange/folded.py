@@ -24,7 +24,6 @@ def open_folded(path: Path) -> Capture:
     facts = CaptureFacts(
         "folded stacks",
         has_time=False,
-        has_cpu=False,
         why_not_wall_clock="folded stacks have no time",
     )
     first = next(

@@ -173,7 +173,8 @@ def refuse_used_directory(directory: Path) -> None:
         )
     if held:
         raise RecordingError(
-            f"{directory} holds something else than a recording", "choose an empty or new directory"
+            f"{directory} holds something other than a recording",
+            "choose an empty or new directory",
         )
 
 

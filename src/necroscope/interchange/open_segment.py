@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from necroscope.interchange.capture import SampleBatch
 from necroscope.interchange.import_options import IMPORTED_BOOT
 from necroscope.model.frame import Frame
-from necroscope.model.reading import ColumnBuffers, Gap, Rows
+from necroscope.model.reading import ColumnBuffers, Gap, Rows, merge_gaps
 from necroscope.model.span import Extent
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.columns import encode_column
-from necroscope.segment.manifest import GAP_LIMIT, Manifest, merge_gaps
+from necroscope.segment.manifest import GAP_LIMIT, Manifest
 
 if TYPE_CHECKING:
     from necroscope.segment.table_writer import TableWriter

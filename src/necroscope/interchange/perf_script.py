@@ -93,7 +93,7 @@ def open_perf_script(path: Path) -> Capture:
             f"{path} holds no sample of `perf script`: it begins with {clean(line[:200])!r}",
             "give the text that `perf script` wrote",
         )
-    facts.has_time, facts.has_cpu = header.time_ns >= 0, header.cpu >= 0
+    facts.has_time = header.time_ns >= 0
     if facts.has_time:
         facts.first_ns = header.time_ns
     else:

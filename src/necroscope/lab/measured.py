@@ -25,7 +25,6 @@ class Delays:
 
     sent: int
     lost: int
-    p50_ms: float
     p99_ms: float
     max_ms: float
 
@@ -147,13 +146,10 @@ class Measured:
         from_ns, to_ns = window or self.incident
         sent = [delay for time_ns, delay in self.packets if from_ns <= time_ns <= to_ns]
         came = sorted(delay / NS_PER_MS for delay in sent if delay is not None)
-        p50, p99, worst = (
-            came[min(len(came) - 1, int(len(came) * part))] if came else 0.0
-            for part in (0.5, 0.99, 1.0)
+        p99, worst = (
+            came[min(len(came) - 1, int(len(came) * part))] if came else 0.0 for part in (0.99, 1.0)
         )
-        return Delays(
-            len(sent), len(sent) - len(came), round(p50, 3), round(p99, 3), round(worst, 3)
-        )
+        return Delays(len(sent), len(sent) - len(came), round(p99, 3), round(worst, 3))
 
     def _core_ticks(self, core: int, window: Window | None) -> list[tuple[int, list[int]]]:
         name = f"cpu{core} "

@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ from necroscope.lab.actor import Actor
 from necroscope.lab.scenario import CannotProvoke
 from necroscope.lab.stage import Stage
 
-MIN_FREE: Final = "/proc/sys/vm/min_free_kbytes"
+_MIN_FREE: Final = "/proc/sys/vm/min_free_kbytes"
 _RESERVE: Final = "/proc/sys/vm/lowmem_reserve_ratio"
 _DIRTY_RATIO: Final = "/proc/sys/vm/dirty_ratio"
 _DIRTY_BACKGROUND_RATIO: Final = "/proc/sys/vm/dirty_background_ratio"
@@ -50,9 +50,9 @@ def prepare(stage: Stage) -> None:
     """Into the ledger, and what keeps others out of it; nothing is scarce yet."""
     if _value_kb(Path("/proc/meminfo").read_text(), "MemFree") < _LEAST_FREE_KB:
         raise CannotProvoke(
-            "less than 4 GiB of memory are free", "the lab needs room to play scarcity"
+            "less than 4 GiB of memory are free", "the lab needs free memory to make it scarce"
         )
-    stage.set_file(MIN_FREE, Path(MIN_FREE).read_text())
+    stage.set_file(_MIN_FREE, Path(_MIN_FREE).read_text())
     # A lower zone must not help out, as none does on a machine whose memory is really used.
     stage.set_file(_RESERVE, " ".join("1" for _ in Path(_RESERVE).read_text().split()))
     for ratio, limit, size in (
@@ -74,17 +74,24 @@ def press(kind: str, on_s: float, off_s: float, old: str) -> None:
         while time.monotonic() < end:
             zone = parse_zone(Path("/proc/zoneinfo").read_text())
             lifted_kb = max(lifted_kb, wanted_min_kb(kind, zone))
-            Path(MIN_FREE).write_text(
+            Path(_MIN_FREE).write_text(
                 str(min(lifted_kb, safe_min_kb(zone, cache_kb(Path("/proc/meminfo").read_text()))))
             )
             time.sleep(0.05 if kind == "direct" else 0.5)
-        Path(MIN_FREE).write_text(old)
+        Path(_MIN_FREE).write_text(old)
 
 
-def release(presser: Actor, old: str) -> None:
-    """Plenty again, at once."""
+@contextmanager
+def pressed(stage: Stage, kind: str) -> Iterator[Actor]:
+    """Scarcity in bursts, by a process of its own; plenty again, at once, when the block ends."""
+    old = Path(_MIN_FREE).read_text()
+    on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
+    presser = stage.start(
+        press, kind, on_s, off_s, old, comm=stage.invent("tool"), cpu=stage.other_cores, nice=-15
+    )
+    yield presser
     presser.stop()
-    Path(MIN_FREE).write_text(old)
+    Path(_MIN_FREE).write_text(old)
 
 
 def parse_zone(text: str) -> Zone:
@@ -131,7 +138,7 @@ def _leave_guardian(old: str) -> None:
     os.close(writer)
     with suppress(OSError):
         os.read(reader, 1)
-    Path(MIN_FREE).write_text(old)
+    Path(_MIN_FREE).write_text(old)
     os._exit(0)
 
 

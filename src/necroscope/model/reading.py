@@ -3,7 +3,8 @@ there was not.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from necroscope.errors import NecroscopeError
@@ -37,6 +38,26 @@ class Gap:
 
     def row(self) -> Row:
         return (self.from_ns, self.to_ns, self.table, self.cause, self.cpu, self.lost)
+
+
+def merge_gaps(gaps: list[Gap], closest_ns: int = 1 << 63) -> list[Gap]:
+    """Gaps of one table, cause and core are one where no more than `closest_ns` lies between them;
+    what was lost adds up.
+    """
+    merged: dict[tuple[str, str, int | None], list[Gap]] = {}
+    for gap in sorted(gaps, key=attrgetter("from_ns")):
+        known = merged.setdefault((gap.table, gap.cause, gap.cpu), [])
+        if known and gap.from_ns - known[-1].to_ns <= closest_ns:
+            before = known.pop()
+            to_ns, lost = max(before.to_ns, gap.to_ns), _sum(before.lost, gap.lost)
+            known.append(replace(before, to_ns=to_ns, lost=lost))
+        else:
+            known.append(gap)
+    return [gap for known in merged.values() for gap in known]
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)

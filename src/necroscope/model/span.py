@@ -45,6 +45,10 @@ class Span(NamedTuple):
     def contains(self, time_ns: int) -> bool:
         return self.from_ns <= time_ns < self.to_ns
 
+    def shared_ns(self, other: "Span") -> int:
+        """How long they overlap; below zero if they do not, by what lies between them."""
+        return min(self.to_ns, other.to_ns) - max(self.from_ns, other.from_ns)
+
     def overlaps(self, other: "Span") -> bool:
         return self.from_ns < other.to_ns and other.from_ns < self.to_ns
 

@@ -22,10 +22,13 @@ WAIT_TABLES: Final = (
                 "kind",
                 Type.CATEGORY,
                 "runnable (wanted a core and had none), blocked (uninterruptible sleep, or one for"
-                " an answer of another), futex (a lock of user space), file_lock (flock(2),"
-                " fcntl(2)), unread (wrote to a pipe or socket whose other end did not read),"
-                " stopped (by a signal, a tracer or the freezer of its cgroup) or unanswered (had"
-                " what others waited for, and slept to read a pipe or socket)",
+                " an answer of another), futex (a lock of user space), semaphore (one that"
+                " processes share), file_lock (flock(2), fcntl(2)), unread (wrote to a pipe or"
+                " socket whose other end did not read), stopped (by a signal, a tracer or the"
+                " freezer of its cgroup), unserved (slept for the answer of a server of this node"
+                " that was held up and had not read the question), unanswered (had what others"
+                " waited for, and slept to read a pipe or socket) or asleep (may have had the"
+                " semaphore that its relatives waited for, and slept until a timer ended)",
             ),
             Column(
                 "is_open",
@@ -52,7 +55,9 @@ WAIT_TABLES: Final = (
                 " runnable those of the sleep it was woken from",
                 nullable=True,
             ),
-            Column("futex", Type.INT64, "address of the lock of user space", nullable=True),
+            Column(
+                "futex", Type.INT64, "address of the lock of user space or semaphore", nullable=True
+            ),
             Column(
                 "by_pid",
                 Type.INT32,

@@ -40,16 +40,13 @@ CLOCK_MONOTONIC: Final = 1
 OPEN_CLOEXEC: Final = 8
 
 IOC_ENABLE: Final = 0x2400
-IOC_DISABLE: Final = 0x2401
 IOC_SET_OUTPUT: Final = 0x2405
 IOC_PERIOD: Final = 0x40082404
 IOC_SET_BPF: Final = 0x40042408
 IOC_ID: Final = 0x80082407
 
-CONTEXT_HV: Final = (1 << 64) - 32
 CONTEXT_KERNEL: Final = (1 << 64) - 128
 CONTEXT_USER: Final = (1 << 64) - 512
-CONTEXT_MAX: Final = (1 << 64) - 4095
 
 # The register that holds a system call's first argument while the kernel runs it
 # (arch/*/include/uapi/asm/perf_regs.h): x86's DI; aarch64's X0, which the kernel overwrites with

@@ -16,16 +16,10 @@ SAMPLE: Final = 9
 MMAP2: Final = 10
 KSYMBOL: Final = 17
 
-MISC_CPUMODE: Final = 7
 MISC_KERNEL: Final = 1
 MISC_COMM_EXEC: Final = 1 << 13
 
 HEADER: Final = struct.Struct("<IHH")  # type, misc, size
 LOST_BODY: Final = struct.Struct("<QQ")  # id, lost
-COMM_BODY: Final = struct.Struct("<II")  # pid, tid, then the name
-TASK_BODY: Final = struct.Struct("<IIIIQ")  # pid, ppid, tid, ptid, time: of FORK and EXIT
-MMAP2_BODY: Final = struct.Struct(
-    "<IIQQQIIQQII"
-)  # pid tid addr len pgoff major minor inode generation prot flags, then name
 KSYMBOL_BODY: Final = struct.Struct("<QIHH")  # address, length, type, flags, then name
 KSYMBOL_GONE: Final = 1  # of the flags: unregistered

@@ -39,9 +39,10 @@ class KernelFunctions:
     """`read` gives kallsyms, which takes a twentieth of a second: at the first question, and when
     it may have changed.
 
-    A node that starts BPF programs with every unit must not make us read it each time: only when an
-    address outside of the kernel's own text is sampled after a change, and `may_reload` is true,
-    which the caller makes it now and then.
+    A node that starts BPF programs with every unit must not make us read it each time: the kernel's
+    records name them. It is read again only when an address outside of the kernel's own text is
+    sampled after a change that has no record, and `may_reload` is true, which the caller makes it
+    now and then.
     """
 
     def __init__(self, core: Core, read: Callable[[], Symbols]) -> None:
@@ -81,15 +82,16 @@ class KernelFunctions:
         self._loaded[start, start + length] = name
         while len(self._loaded) > _MOST_LOADED:
             del self._loaded[next(iter(self._loaded))]
-        self.note_change()
+            self._is_stale = True
+        self._forget_changeable()
 
     def unload(self, start: int, length: int) -> None:
         self._loaded.pop((start, start + length), None)
-        self.note_change()
+        self._forget_changeable()
 
     def note_change(self) -> None:
-        """BPF programs or modules came or went: what is not the kernel's own text may mean
-        something else now.
+        """Modules, or BPF programs of which no record told, came or went: what is not the kernel's
+        own text may mean something else now.
         """
         self._is_stale = True
         self._forget_changeable()

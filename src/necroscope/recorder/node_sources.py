@@ -143,7 +143,10 @@ def _service_sources(
     if settings.units_ns:
         sources.append(Units(root, settings.units_ns, time_line.from_monotonic))
     if settings.containers_ns:
-        sources.append(Containers(root, settings.containers_ns, history_ns=history_ns))
+        sockets_of = broker.sockets if broker else None
+        sources.append(
+            Containers(root, settings.containers_ns, history_ns=history_ns, sockets_of=sockets_of)
+        )
     if settings.own_facts is not None:
         read_own_facts(settings.own_facts)  # said at the start, and not an hour later
     if settings.facts_ns:
@@ -172,6 +175,7 @@ def _jobs(settings: Settings, lookup: Lookup, broker: Broker | None) -> Jobs:
         lookup,
         settings.jobs_below,
         root_of=broker.open_root if broker else None,
+        read_closely=broker.read if broker else None,
     )
 
 

@@ -19,7 +19,7 @@ from necroscope.errors import NecroscopeError
 from necroscope.model.clocks import TimeLine
 from necroscope.model.event import Event
 from necroscope.model.library_pages import release_library_pages
-from necroscope.model.reading import Gap, Moment, Reading, Rows, Source, Trouble
+from necroscope.model.reading import Gap, Moment, Reading, Rows, Source, Trouble, merge_gaps
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.recorder.gaps import FailureLedger
@@ -37,6 +37,8 @@ _TICK_JITTER_NS: Final = NS_PER_S // 20
 # Samples this old still say who is on a core.
 _FRESH_NS: Final = NS_PER_S // 2
 _LATE_NS: Final = 1_500_000_000
+# A source that is read at each event may miss something hundreds of times in a second.
+_ONE_GAP_NS: Final = NS_PER_S // 10
 # Of the recorder's budget, for a single source.
 _SOURCE_SHARE: Final = 0.5
 _KIND_AND_MESSAGE: Final = itemgetter(*map(TABLES["events"].index_of, ("kind", "message")))
@@ -88,6 +90,7 @@ class Recorder:
         self._costs = SourceCosts(settings.budget_ratio * _SOURCE_SHARE)
         self._by_name = {source.name: source for source in self._sources}
         self._batch = RowBatch()
+        self._gaps: list[Gap] = []
         self._drained_ns = 0
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._poll = select.epoll()
@@ -321,6 +324,9 @@ class Recorder:
 
     def _flush(self, now: Moment) -> None:
         self._flushed_ns = now.monotonic_ns
+        gaps, self._gaps = merge_gaps(self._gaps, _ONE_GAP_NS), []
+        self.status.gaps += len(gaps)
+        self._add("gaps", [gap.row() for gap in gaps])
         batch, self._batch = self._batch, RowBatch()
         self._sink.write(batch, self._idle_samples, now.time_ns)
 
@@ -341,11 +347,8 @@ class Recorder:
         self._note_gaps(self._failures.follow(source.name, troubles, now.time_ns))
 
     def _note_gaps(self, gaps: list[Gap]) -> None:
-        if not gaps:
-            return
-        self.status.gaps += len(gaps)
+        self._gaps += gaps
         self.status.lost_samples += sum(gap.lost or 0 for gap in gaps if gap.table == "samples")
-        self._add("gaps", [gap.row() for gap in gaps])
 
     def _now(self) -> Moment:
         monotonic_ns = time.monotonic_ns()

@@ -85,7 +85,7 @@ class SourceCosts:
             source.period_ns = source.wanted_ns * _MOST_SLOWED
         elif share < _CALM_RATIO * self._limit_ratio and source.period_ns > source.wanted_ns:
             source.period_ns //= 2
-        return _told(source) if source.period_ns > source.wanted_ns else ""
+        return _describe(source) if source.period_ns > source.wanted_ns else ""
 
     def _slow_down(self, source: _Source, share: float, longest_ns: int) -> str:
         if source.period_ns >= source.wanted_ns * _MOST_SLOWED:
@@ -94,10 +94,10 @@ class SourceCosts:
         else:
             source.period_ns *= 2
         cost = f"{format_share(share)} of a core, {format_duration(longest_ns)} at once"
-        return f"reading it cost {cost}: {_told(source)}"
+        return f"reading it cost {cost}: {_describe(source)}"
 
 
-def _told(source: _Source) -> str:
+def _describe(source: _Source) -> str:
     every, wanted = format_duration(source.period_ns), format_duration(source.wanted_ns)
     return (
         f"switched off, tried again every {every}"

@@ -126,7 +126,7 @@ class TaskCapture:
         self._abandoned = Abandoned()
         self._runs: dict[int, int | None] = {}
         self._gaps: list[Gap] = []
-        self._is_refusal_told = False
+        self._is_refusal_noted = False
 
     def capture(self, trigger: Trigger, time_ns: int) -> Rows:
         """A trigger that names no core captures the busiest task of each core, up to a bound."""
@@ -178,7 +178,7 @@ class TaskCapture:
                 if frame.kind == "kernel" and frame.function is not None
             ]
         )
-        told = self._describer.describe_task(
+        details = self._describer.describe_task(
             task.pid, task.tid, _descriptor(task.first_argument) if syscall else None
         )
         stack = clean(";".join(frame.function or frame.module for frame in frames), _STACK_LIMIT)
@@ -191,23 +191,23 @@ class TaskCapture:
                 task.tid,
                 task.comm,
                 task.samples,
-                told.argv0,
-                told.cgroup or task.cgroup,
+                details.argv0,
+                details.cgroup or task.cgroup,
             ),
             *(
-                told.state,
-                told.policy,
-                told.priority,
-                told.cpus_allowed,
+                details.state,
+                details.policy,
+                details.priority,
+                details.cpus_allowed,
                 syscall,
-                told.file,
+                details.file,
                 stack or None,
                 None,
             ),
         )
         # Workers of Ray and others rename themselves: what they run tells.
         is_python = any(
-            "python" in (name or "") for name in (told.executable, told.argv0, task.comm)
+            "python" in (name or "") for name in (details.executable, details.argv0, task.comm)
         )
         return None if is_python and self._ask_py_spy(row, task) else row
 
@@ -225,12 +225,14 @@ class TaskCapture:
 
     def _note_refusal(self, tasks: list[BlockedTask], time_ns: int) -> None:
         """Once: a recorder that lacks the capability lacks it to its end."""
-        if not self._is_refusal_told and any(task.functions is None for task in tasks):
-            self._is_refusal_told = True
+        if not self._is_refusal_noted and any(task.functions is None for task in tasks):
+            self._is_refusal_noted = True
             self._gaps.append(Gap("tasks", time_ns, time_ns, _NO_STACK))
 
     def _blocked_row(self, trigger: Trigger, time_ns: int, task: BlockedTask) -> Row:
-        told = self._describer.describe_task(task.pid, task.pid, _descriptor(task.first_argument))
+        details = self._describer.describe_task(
+            task.pid, task.pid, _descriptor(task.first_argument)
+        )
         functions = task.functions or ()
         stack = clean(";".join(functions), _STACK_LIMIT)
         return (
@@ -242,16 +244,16 @@ class TaskCapture:
                 task.pid,
                 task.comm,
                 0,
-                told.argv0,
-                told.cgroup,
-                told.state or "D",
+                details.argv0,
+                details.cgroup,
+                details.state or "D",
             ),
             *(
-                told.policy,
-                told.priority,
-                told.cpus_allowed,
+                details.policy,
+                details.priority,
+                details.cpus_allowed,
                 syscall_of(functions),
-                told.file,
+                details.file,
                 stack or None,
                 None,
             ),

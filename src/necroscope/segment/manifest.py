@@ -3,8 +3,7 @@
 Times, rows and gaps are here, so that a reader opens a table only when the window needs it.
 """
 
-from dataclasses import asdict, dataclass, field, replace
-from operator import attrgetter
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,22 +103,6 @@ def read_manifest(directory: Path) -> Manifest:
         raise CorruptData(f"{MANIFEST_FILE} is not understood: {error.facts}") from None
 
 
-def merge_gaps(gaps: list[Gap], closest_ns: int = 1 << 63) -> list[Gap]:
-    """Gaps of one table, cause and core are one where no more than `closest_ns` lies between them;
-    what was lost adds up.
-    """
-    merged: dict[tuple[str, str, int | None], list[Gap]] = {}
-    for gap in sorted(gaps, key=attrgetter("from_ns")):
-        known = merged.setdefault((gap.table, gap.cause, gap.cpu), [])
-        if known and gap.from_ns - known[-1].to_ns <= closest_ns:
-            before = known.pop()
-            to_ns, lost = max(before.to_ns, gap.to_ns), _sum(before.lost, gap.lost)
-            known.append(replace(before, to_ns=to_ns, lost=lost))
-        else:
-            known.append(gap)
-    return [gap for known in merged.values() for gap in known]
-
-
 def _is_derived(table: str) -> bool:
     return table in TABLES and TABLES[table].is_derived
 
@@ -158,7 +141,3 @@ def _gap(content: Any) -> Gap:
         take_text(content, "cause"),
         **optional,
     )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other

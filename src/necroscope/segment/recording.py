@@ -90,7 +90,8 @@ def make_directory(directory: Path) -> None:
         for name in entries
     ):
         raise RecordingError(
-            f"{directory} holds something else than a recording", "choose an empty or new directory"
+            f"{directory} holds something other than a recording",
+            "choose an empty or new directory",
         )
 
 

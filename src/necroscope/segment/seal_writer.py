@@ -14,14 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from necroscope.errors import CorruptData
-from necroscope.model.reading import Gap
+from necroscope.model.reading import Gap, merge_gaps
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import batch_from_rows, batch_of, gaps_of
 from necroscope.segment.checksum import sync_directory
 from necroscope.segment.core_minutes import CORE_COLUMNS, DELAY_COLUMNS, CoreMinutes
 from necroscope.segment.journal_reader import JournalReader
 from necroscope.segment.lock import lock_directory
-from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry, merge_gaps, read_manifest
+from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry, read_manifest
 from necroscope.segment.recording import LIVE, SEALING, remove_segment, segment_start_ns
 from necroscope.segment.spans import add_span
 from necroscope.segment.table_writer import TableWriter

@@ -105,7 +105,7 @@ class DaemonSocket:
             raise _unavailable(self._name, error) from None
         self._left_bytes -= len(data)
         if self._left_bytes < 0:
-            raise SourceUnavailable(f"{clean(self._name)} says more than is taken from it")
+            raise SourceUnavailable(f"{clean(self._name)} sends more than is accepted")
         return data
 
     def allow_bytes(self, limit_bytes: int) -> None:
@@ -156,7 +156,8 @@ def _unavailable(name: str, error: Exception) -> SourceUnavailable:
         return SourceUnavailable(f"{name} did not answer in time")
     if isinstance(error, PermissionError):
         return SourceUnavailable(
-            f"{name} refuses us: {error.strerror}", "run as root, or see docs/privileges.md"
+            f"{name} refuses the recorder: {error.strerror}",
+            "run as root, or see docs/privileges.md",
         )
     if isinstance(error, OSError) and error.strerror:
         return SourceUnavailable(f"{name}: {error.strerror}")

@@ -39,5 +39,5 @@ def _parse(data: bytes) -> tuple[int, bytes]:
     head, blank, body = data.partition(b"\r\n\r\n")
     words = head.split(b"\r\n", 1)[0].split()
     if not blank or len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-        raise SourceUnavailable(f"what answers speaks no HTTP: {clean(data[:40])}")
+        raise SourceUnavailable(f"the answer is not HTTP: {clean(data[:40])}")
     return int(words[1]), body

@@ -8,9 +8,12 @@ network namespace only.
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from necroscope.symbols.broker_process import read_sockets
 
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
@@ -27,36 +30,43 @@ _ATTRIBUTE: Final = struct.Struct("=HH")
 _TIMEOUT_S: Final = 1.0
 _ANSWER_BYTES: Final = 16 << 20
 _PROCESSES: Final = 4_000
-_DESCRIPTORS: Final = 1_024
+
+# By pid, the inodes of its sockets with blanks between them; OSError if it is gone.
+SocketReader = Callable[[int], bytes]
 
 
-def clients(root: Path, path: str) -> list[str]:
-    """The pids of processes that hold the other end of a connection to the socket; none where the
-    kernel does not tell.
+def peers(paths: Iterable[str]) -> list[int]:
+    """The inodes of the other ends of all connections that were accepted at these paths; none where
+    the kernel does not tell.
     """
-    wanted = {f"socket:[{inode}]" for inode in peers(path)}
-    if not wanted:
-        return []
-    pids = [name for name in os.listdir(root / "proc") if name.isdecimal()][:_PROCESSES]
-    return [pid for pid in pids if _holds(root / "proc" / pid / "fd", wanted)]
-
-
-def peers(path: str) -> list[int]:
-    """The inodes of the other ends of all connections that were accepted at a path."""
     # /var/run is a link to /run on every node; a daemon may be given either.
-    names = {path.encode(), (f"/var{path}" if path.startswith("/run/") else path).encode()}
+    names = {path.encode() for path in paths}
+    names |= {b"/var" + name for name in names if name.startswith(b"/run/")}
     try:
         return [peer for name, peer in _dump() if name in names and peer]
     except (OSError, struct.error):
         return []
 
 
-def _holds(folder: Path, wanted: set[str]) -> bool:
-    try:
-        names = os.listdir(folder)[:_DESCRIPTORS]
-        return any(os.readlink(folder / name) in wanted for name in names)
-    except OSError:  # gone, or not ours to look at
-        return False
+def socket_reader(root: Path) -> SocketReader:
+    """For a process that may look at others' descriptors itself (CAP_SYS_PTRACE)."""
+    return lambda pid: read_sockets(os.fsencode(root / "proc" / str(pid)))
+
+
+def holders(root: Path, inodes: Iterable[int], sockets_of: SocketReader) -> dict[int, str]:
+    """By the inode of a socket, the pid of a process that holds it. The latest processes are asked
+    first: a client may be gone soon.
+    """
+    wanted = {b"%d" % inode: inode for inode in inodes}
+    found: dict[int, str] = {}
+    pids = [int(name) for name in os.listdir(root / "proc") if name.isdecimal()] if wanted else []
+    for pid in sorted(pids, reverse=True)[:_PROCESSES]:
+        with suppress(OSError):  # gone, or not ours to look at
+            held = wanted.keys() & set(sockets_of(pid).split())
+            found |= {wanted[name]: str(pid) for name in held}
+        if len(found) == len(wanted):
+            break
+    return found
 
 
 def _dump() -> Iterator[tuple[bytes, int]]:

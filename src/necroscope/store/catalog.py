@@ -139,7 +139,8 @@ def _open_identity(directory: Path) -> tuple[Identity | None, str | None]:
         PermissionError
     ):  # also below a directory that is closed to us, as /var/lib/private of a service is
         raise PermissionMissing(
-            f"may not read {directory}", "run as the user who recorded it, or root"
+            f"cannot read {directory}: permission denied",
+            "run as the user who recorded it, or root",
         ) from None
     except NotADirectoryError:
         raise RecordingError(

@@ -11,9 +11,10 @@ from typing import Final
 import pyarrow as pa
 
 from necroscope.errors import RecordingError, UsageError
+from necroscope.model.reading import merge_gaps
 from necroscope.model.tables import SCHEMA_VERSION, TABLES, Table
 from necroscope.model.units import NS_PER_S, format_duration
-from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry, merge_gaps
+from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry
 from necroscope.segment.recording import Identity, Pin, make_recording, segment_name, write_pins
 from necroscope.segment.spans import add_span
 from necroscope.segment.table_writer import TableWriter

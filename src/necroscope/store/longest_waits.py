@@ -119,7 +119,7 @@ class WaitHistory:
                 sums.add(group, 1, wait["waited_ns"], wait["waited_ns"])
         groups = [WaitGroup(*group, *figures) for group, figures in sums.by_group.items()]
         groups.sort(key=lambda group: (-group.total_ns, group.comm))
-        return LongestWaits(waits, groups, sum(g.count for g in groups), _told(unread, limit))
+        return LongestWaits(waits, groups, sum(g.count for g in groups), _notes(unread, limit))
 
     def _stretches(self, span: Span) -> list[Span]:
         """Newest first: whole hours, which are kept, and what lies around them."""
@@ -195,7 +195,7 @@ def _joined(rows: pa.Table) -> Iterator[dict[str, Any]]:
     return iter(sorted(waits.values(), key=lambda row: row["time"]))
 
 
-def _told(unread: Iterable[Span], limit: TimeLimit) -> list[str]:
+def _notes(unread: Iterable[Span], limit: TimeLimit) -> list[str]:
     spans = sorted(unread)
     if not spans:
         return []

@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from necroscope.errors import CorruptData, RecordingError
-from necroscope.model.reading import Gap
+from necroscope.model.reading import Gap, merge_gaps
 from necroscope.model.span import Extent
 from necroscope.model.tables import SCHEMA_VERSION, TABLES
 from necroscope.segment.arrow import empty
-from necroscope.segment.manifest import merge_gaps
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.recording import LIVE, Pin, read_pins
 from necroscope.segment.sealed_reader import SegmentGoneError

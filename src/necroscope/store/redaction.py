@@ -74,8 +74,8 @@ class Redactor(Renamer):
         if name == "facts":
             kinds = pc.cast(rows.column("kind"), pa.string())
             shown = pc.is_in(kinds, pa.array(_SHOWN_FACTS))
-            is_told = pc.not_equal(pc.cast(rows.column("name"), pa.string()), "command_line")
-            rows = rows.filter(pc.and_(shown, is_told))
+            is_kept = pc.not_equal(pc.cast(rows.column("name"), pa.string()), "command_line")
+            rows = rows.filter(pc.and_(shown, is_kept))
         rows = super().rows(name, rows)
         rows = _replace(rows, _PATHS.get(name, ()), lambda text: _OWN_PATH.sub(f"{_HIDDEN}/", text))
         if name in _WORDS and rows.num_rows:

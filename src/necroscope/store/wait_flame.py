@@ -29,6 +29,9 @@ _KINDS: Final = {
     "file_lock": "[waits for a lock on a file]",
     "unread": "[waits until the other end reads]",
     "stopped": "[is stopped]",
+    "semaphore": "[waits for a semaphore]",
+    "unserved": "[waits for an answer]",
+    "asleep": "[sleeps, others behind it]",
     "unanswered": "[waits to read, others behind it]",
 }
 

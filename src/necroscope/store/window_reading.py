@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, TypeVar
 
-from necroscope.model.reading import Gap
+from necroscope.model.reading import Gap, merge_gaps
 from necroscope.model.span import Span, merge
 from necroscope.model.units import format_moment
-from necroscope.segment.manifest import merge_gaps
 from necroscope.segment.reader import SegmentReader
 from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.window import overlaps
@@ -127,7 +126,7 @@ class WindowReading:
         """
         return [
             *self._outside(),
-            *self._told_gaps(),
+            *self._describe_gaps(),
             *(f"{weight} samples {why}" for why, weight in (samples or {}).items()),
         ]
 
@@ -168,26 +167,28 @@ class WindowReading:
     def _outside(self) -> Iterator[str]:
         if self._is_stopped:
             yield (
-                f"the time limit of {self._limit.seconds:g} s: {_told(self.read_to_ns, self.to_ns)}"
-                " was not read"
+                f"the time limit of {self._limit.seconds:g} s:"
+                f" {_words(self.read_to_ns, self.to_ns)} was not read"
             )
         spans = merge(self.spans, _HOLE_NS)
         if not spans:
             if not self._is_stopped:
-                yield f"{_told(self.from_ns, self.to_ns)}: nothing was recorded"
+                yield f"{_words(self.from_ns, self.to_ns)}: nothing was recorded"
             return
         if spans[0][0] - self.from_ns > _EDGE_NS:
-            yield f"{_told(self.from_ns, spans[0][0])}: the recording begins after it"
+            yield f"{_words(self.from_ns, spans[0][0])}: the recording begins after it"
         for (_, end_ns), (start_ns, _) in pairwise(spans):
-            yield f"{_told(end_ns, start_ns)}: not in the recording"
+            yield f"{_words(end_ns, start_ns)}: not in the recording"
         if self.read_to_ns - spans[-1].to_ns > _EDGE_NS and not self._is_stopped:
-            yield f"{_told(spans[-1][1], self.to_ns)}: the recording ends before it"
+            yield f"{_words(spans[-1][1], self.to_ns)}: the recording ends before it"
 
-    def _told_gaps(self) -> list[str]:
+    def _describe_gaps(self) -> list[str]:
         gaps = merge_gaps(self.gaps, _HOLE_NS)
-        told = [_told_gap(gap) for gap in gaps[:_MOST_GAPS]]
+        texts = [_describe_gap(gap) for gap in gaps[:_MOST_GAPS]]
         return (
-            told if len(gaps) <= _MOST_GAPS else [*told, f"and {len(gaps) - _MOST_GAPS} more gaps"]
+            texts
+            if len(gaps) <= _MOST_GAPS
+            else [*texts, f"and {len(gaps) - _MOST_GAPS} more gaps"]
         )
 
 
@@ -203,12 +204,12 @@ def _without(stretch: Span, hole: Span) -> list[Span]:
     ]
 
 
-def _told(from_ns: int, to_ns: int) -> str:
+def _words(from_ns: int, to_ns: int) -> str:
     first, last = format_moment(from_ns), format_moment(to_ns)
     return first if first == last else f"{first} to {last}"
 
 
-def _told_gap(gap: Gap) -> str:
+def _describe_gap(gap: Gap) -> str:
     core = f", core {gap.cpu}" if gap.cpu is not None else ""
     lost = f", {gap.lost} lost" if gap.lost else ""
-    return f"{_told(gap.from_ns, gap.to_ns)}: {gap.cause}{core}{lost}"
+    return f"{_words(gap.from_ns, gap.to_ns)}: {gap.cause}{core}{lost}"

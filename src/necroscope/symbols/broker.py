@@ -23,6 +23,7 @@ from necroscope.symbols.broker_process import (
     MESSAGE_BYTES,
     OPEN_ROOT,
     READ,
+    SOCKETS,
     START,
     WORD_END,
 )
@@ -96,8 +97,12 @@ class Broker:
         return AdoptedProcess(pid, *ours)
 
     def read(self, pid: int, name: str) -> bytes:
-        """/proc/PID/syscall, stack or wchan: the first 8 KiB."""
+        """/proc/PID/syscall, stack, wchan or stat: the first 8 KiB."""
         return self._ask([READ, b"%d" % pid, name.encode()])[0]
+
+    def sockets(self, pid: int) -> bytes:
+        """The inodes of the sockets that a process holds, with blanks between them."""
+        return self._ask([SOCKETS, b"%d" % pid])[0]
 
     def open_root(self, pid: int) -> int:
         """A descriptor of the root directory of a process: it leads to files, not to memory."""

@@ -2,8 +2,9 @@
 and reads of other processes what only it may. Standard library only.
 
 Whoever takes the recorder over can ask for what was allowed at its start, and for nothing else:
-`started_programs` are command lines of which only the last words are open, and below /proc three
-kernel-made files can be had. Everything here is decided by comparing words.
+`started_programs` are command lines of which only the last words are open, and below /proc four
+kernel-made files and the numbers of a process's sockets can be had. Everything here is decided by
+comparing words.
 
 A child is made by clone(CLONE_PARENT), so that it is the recorder's own: the recorder waits for it
 and ends it as if it had started it. Nothing here waits for a child or opens a stranger's file.
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Final
 
-START, READ, OPEN_ROOT = b"start", b"read", b"open-root"
+START, READ, OPEN_ROOT, SOCKETS = b"start", b"read", b"open-root", b"sockets"
 MESSAGE_BYTES: Final = 1 << 15
 FILE_BYTES: Final = 8192
 # What its children can use: sight, and for who runs it as root also what py-spy takes to enter a
@@ -38,8 +39,10 @@ _KEPT: Final = {
     capabilities.SYS_CHROOT,
 }
 _CLONE_PARENT: Final = 0x8000
-_READ_FILES: Final = (b"syscall", b"stack", b"wchan")
+_READ_FILES: Final = (b"syscall", b"stack", b"wchan", b"stat")
 _MOST_WORDS: Final = 64
+_DESCRIPTORS: Final = 1_024
+_SOCKET: Final = b"socket:["
 # Between the words of a command line of ours.
 WORD_END: Final = "\x1f"
 
@@ -87,6 +90,8 @@ class BrokerProcess:
         kind, *arguments = words
         if kind == START and len(descriptors) == 3 and self._may_start(arguments):
             return b"%d" % _start(arguments, descriptors), []
+        if kind == SOCKETS and len(arguments) == 1 and arguments[0].isdigit():
+            return read_sockets(os.path.join(self._proc, arguments[0])), []
         if kind in (READ, OPEN_ROOT) and len(arguments) == 2 and arguments[0].isdigit():
             folder = os.path.join(self._proc, arguments[0])
             if kind == READ and arguments[1] in _READ_FILES:
@@ -125,6 +130,22 @@ def _start(words: Sequence[bytes], descriptors: Sequence[int]) -> int:
         finally:
             os._exit(127)
     return pid
+
+
+def read_sockets(folder: bytes) -> bytes:
+    """The inodes of the sockets that the process of a directory of /proc holds, with blanks between
+    them; without those that are gone by now.
+    """
+    path = os.path.join(folder, b"fd")
+    found: list[bytes] = []
+    for name in os.listdir(path)[:_DESCRIPTORS]:
+        try:
+            target = os.readlink(os.path.join(path, name))
+        except OSError:
+            continue
+        if target.startswith(_SOCKET):
+            found.append(target[len(_SOCKET) : -1])
+    return b" ".join(found)[:FILE_BYTES]
 
 
 def _read(path: bytes) -> bytes:

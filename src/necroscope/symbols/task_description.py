@@ -91,8 +91,8 @@ def _parse_argv0(text: bytes | None) -> str | None:
     those before the first option, assignment or address.
     """
     words = (text or b"").partition(b"\0")[0].split(b" ")
-    told = [words[0], *takewhile(_is_plain, words[1:_TITLE_WORDS])]
-    argv0 = b" ".join(told)
+    title = [words[0], *takewhile(_is_plain, words[1:_TITLE_WORDS])]
+    argv0 = b" ".join(title)
     return clean(argv0) if argv0 else None
 
 

@@ -40,7 +40,6 @@ class SharedSegment:
 
     segment: int
     size_bytes: int
-    maker_pid: int
     attached: int
     resident_bytes: int
 
@@ -79,7 +78,7 @@ def parse_segments(text: str) -> list[SharedSegment]:
         words = line.split()
         if len(words) >= 15 and all(word.lstrip("-").isdecimal() for word in words):
             numbers = [int(word) for word in words]
-            found.append(SharedSegment(numbers[1], numbers[3], numbers[4], numbers[6], numbers[14]))
+            found.append(SharedSegment(numbers[1], numbers[3], numbers[6], numbers[14]))
     return found
 
 

@@ -12,18 +12,16 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from necroscope.treat.act_ledger import TreatmentAct
 from necroscope.treat.bites import Bites
 from necroscope.treat.candidates import read_segments
 from necroscope.treat.dead_pages import PinningFile
 from necroscope.treat.mapped_pages import PAGE_BYTES, WritableSegment, runs
 
 TEMPORARY_FILE, SEGMENT_PAGES = "temporary-file", "segment-pages"
-Note = Callable[[TreatmentAct], None]
 _OPEN: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 # Of a file system's free space, the most that a copy may take.
 _FREE_RATIO: Final = 0.5

@@ -22,6 +22,7 @@ from necroscope.model import capabilities
 from necroscope.model.allocator import give_memory_back
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S
+from necroscope.model.unwanted_modules import leave_out
 from necroscope.segment.recording import PINS_FILE, read_pins
 from necroscope.verdicts.entry import IncidentState, LedgerEntry
 from necroscope.verdicts.ledger_writer import LedgerWriter
@@ -142,6 +143,7 @@ def _step_back() -> None:
         capabilities.keep(())
     give_memory_back()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    leave_out("pandas")
     import pyarrow as pa  # noqa: PLC0415 - after the limits are set
 
     pa.set_memory_pool(pa.system_memory_pool())

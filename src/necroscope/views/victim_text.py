@@ -12,6 +12,9 @@ _KINDS = {
     "file_lock": "waited for a lock on a file",
     "unread": "waited until the other end of a pipe or socket read",
     "stopped": "was stopped, by a signal, a tracer or the freezer",
+    "semaphore": "waited for a semaphore that processes share",
+    "unserved": "waited for an answer of a server that had not read its question",
+    "asleep": "slept by its own will while others waited for what it may have had",
     "unanswered": "slept to read a pipe or socket while others waited for it",
 }
 

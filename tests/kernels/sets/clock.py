@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.kernels.recorder import Recorder, spinner
-from tests.kernels.sets.looking import Told, check
+from tests.kernels.sets.looking import GuestRecording, check
 
 HOUR_S = 3600
 NS_PER_S = 1_000_000_000
@@ -23,16 +23,16 @@ def inside(out: Path) -> None:
 
 
 def verify(out: Path) -> None:
-    told = Told(out / "recording")
-    said = [row["message"] for row in told.rows("events") if row["kind"] == "clock_step"]
+    recording = GuestRecording(out / "recording")
+    said = [row["message"] for row in recording.rows("events") if row["kind"] == "clock_step"]
     directions = [next(word for word in ("forward", "back") if word in message) for message in said]
     check(directions == ["forward", "back"], f"each step is an event: {said}")
-    anchors = sorted(told.rows("anchors"), key=lambda row: row["monotonic_ns"])
+    anchors = sorted(recording.rows("anchors"), key=lambda row: row["monotonic_ns"])
     check(
         [row["time"] for row in anchors] == sorted(row["time"] for row in anchors),
         "the time line never steps back",
     )
-    rows = told.rows("cores", cpus=[0])
+    rows = recording.rows("cores", cpus=[0])
     check(max(row["elapsed_ns"] for row in rows) < 60 * NS_PER_S, "no row is an hour long")
     jumps = [
         later["time"] - earlier["time"] - later["elapsed_ns"]
@@ -42,7 +42,7 @@ def verify(out: Path) -> None:
     check(large == [1], f"the time line has one jump, of an hour: {large}")
     skipped = [
         row
-        for row in told.rows("gaps")
+        for row in recording.rows("gaps")
         if row["table"] == "*" and "stepped forward by 1 h" in row["cause"]
     ]
     check(len(skipped) == 1, "what the step skips is a gap")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.integration import private_view
 from tests.kernels.recorder import record
-from tests.kernels.sets.looking import Told, check
+from tests.kernels.sets.looking import GuestRecording, check
 
 TRACEFS, DEBUGFS = Path("/sys/kernel/tracing"), Path("/sys/kernel/debug")
 ALWAYS = {
@@ -62,11 +62,11 @@ def inside(out: Path) -> None:
 
 
 def verify(out: Path) -> None:
-    without = {name: Told(out / name) for name in DENIALS}
-    for name, told in without.items():
+    without = {name: GuestRecording(out / name) for name in DENIALS}
+    for name, found in without.items():
         check(
-            not ALWAYS - told.tables,
-            f"without {name} the rest is recorded; missing: {sorted(ALWAYS - told.tables)}",
+            not ALWAYS - found.tables,
+            f"without {name} the rest is recorded; missing: {sorted(ALWAYS - found.tables)}",
         )
     bpf, tracefs = without["bpf"], without["tracefs"]
     check(
@@ -84,7 +84,7 @@ def verify(out: Path) -> None:
     )
     check({"softirq_delay", "waits"} <= tracefs.tables, "BPF does without tracefs")
     if (out / "perf").exists():
-        causes = Told(out / "perf").causes("samples")
+        causes = GuestRecording(out / "perf").causes("samples")
         check(
             bool(causes) and all("CAP_PERFMON is not enough" in cause for cause in causes),
             f"perf's own limit is named: {causes}",

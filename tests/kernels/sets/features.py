@@ -135,8 +135,8 @@ def inside(out: Path) -> None:
         ["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False
     )
     answers = {name: _try(probe) for name, probe in PROBES.items()}
-    told = {"release": platform.release(), "version": platform.version(), "features": answers}
-    (out / "features.json").write_text(json.dumps(told, indent=1))
+    result = {"release": platform.release(), "version": platform.version(), "features": answers}
+    (out / "features.json").write_text(json.dumps(result, indent=1))
 
 
 def _try(probe: Callable[[], bool]) -> bool:
@@ -147,10 +147,10 @@ def _try(probe: Callable[[], bool]) -> bool:
 
 
 def verify(out: Path) -> str:
-    told = json.loads((out / "features.json").read_text())
-    check(set(told["features"]) == set(PROBES), "every question has an answer")
-    missing = [name for name, has in told["features"].items() if not has]
-    return f"{told['version']}; without: {', '.join(missing) or 'nothing'}"
+    answer = json.loads((out / "features.json").read_text())
+    check(set(answer["features"]) == set(PROBES), "every question has an answer")
+    missing = [name for name, has in answer["features"].items() if not has]
+    return f"{answer['version']}; without: {', '.join(missing) or 'nothing'}"
 
 
 if __name__ == "__main__":

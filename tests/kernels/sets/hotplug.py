@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.kernels.recorder import Recorder, spinner
-from tests.kernels.sets.looking import Told, check
+from tests.kernels.sets.looking import GuestRecording, check
 
 CORE = 1
 SWITCH = Path(f"/sys/devices/system/cpu/cpu{CORE}/online")
@@ -23,22 +23,24 @@ def inside(out: Path) -> None:
 
 
 def verify(out: Path) -> None:
-    told = Told(out / "recording")
+    recording = GuestRecording(out / "recording")
     for table in ("cores", "samples"):
-        causes = [(cause, cpu) for name, cause, cpu in told.gaps if name == table]
+        causes = [(cause, cpu) for name, cause, cpu in recording.gaps if name == table]
         check(
             (f"cpu {CORE} was offline", CORE) in causes, f"{table}: the absence is a gap: {causes}"
         )
     end_ns = max(
-        row["end"] for row in told.rows("gaps") if row["table"] == "samples" and row["cpu"] == CORE
+        row["end"]
+        for row in recording.rows("gaps")
+        if row["table"] == "samples" and row["cpu"] == CORE
     )
     after = [
         row
-        for row in told.rows("samples", cpus=[CORE])
+        for row in recording.rows("samples", cpus=[CORE])
         if row["time"] > end_ns and row["comm"] == "spinner-42"
     ]
     check(len(after) > 49, f"the core is sampled again; {len(after)} samples after it came back")
-    others = {row["cpu"] for row in told.rows("gaps") if row["cpu"] is not None}
+    others = {row["cpu"] for row in recording.rows("gaps") if row["cpu"] is not None}
     check(others == {CORE}, f"no other core has a gap: {others}")
 
 

@@ -55,9 +55,9 @@ def verify(out: Path) -> str:
         ]
         (right if (truth["cause"], truth["core"]) in found else wrong).append(f"{name}: {found}")
     check(not wrong, f"the verdict is the lab's; not so: {wrong}")
-    told = [one.partition(":")[0] for one in right]
-    check(len(told) >= _LEAST, f"enough could be provoked: {told}")
-    return f"{', '.join(told)}; too slow here: {', '.join(set(NAMES) - set(told)) or 'none'}"
+    result = [one.partition(":")[0] for one in right]
+    check(len(result) >= _LEAST, f"enough could be provoked: {result}")
+    return f"{', '.join(result)}; too slow here: {', '.join(set(NAMES) - set(result)) or 'none'}"
 
 
 if __name__ == "__main__":

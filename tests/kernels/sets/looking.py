@@ -31,7 +31,7 @@ def check(is_true: bool, what: str) -> None:
         raise AssertionError(what)
 
 
-class Told:
+class GuestRecording:
     """A recording, opened where the analysis is: on this side. In the guest nothing of this is
     imported before it is used.
     """

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.kernels.recorder import Recorder, info, spinner
-from tests.kernels.sets.looking import Told, check
+from tests.kernels.sets.looking import GuestRecording, check
 
 EVERY_TICK = {
     "samples",
@@ -36,30 +36,32 @@ def inside(out: Path) -> None:
 
 
 def verify(out: Path, *, is_v1: bool, has_pressure: bool) -> None:
-    told = Told(out / "recording")
+    recording = GuestRecording(out / "recording")
     missing = set() if has_pressure else {"pressure"}
-    empty = (EVERY_TICK | AT_TIMES) - missing - told.late_tables - told.tables
+    empty = (EVERY_TICK | AT_TIMES) - missing - recording.late_tables - recording.tables
     check(not empty, f"every table fills; these did not: {sorted(empty)}")
-    check(told.gap_tables <= missing, f"no gap that nobody made: {told.gaps}")
+    check(recording.gap_tables <= missing, f"no gap that nobody made: {recording.gaps}")
     check(
-        has_pressure or any("/proc/pressure" in cause for cause in told.causes("pressure")),
+        has_pressure or any("/proc/pressure" in cause for cause in recording.causes("pressure")),
         "what is missing is named",
     )
     spinning = [
-        row for row in told.rows("samples") if row["comm"] == "spinner-42" and row["cpu"] == 1
+        row for row in recording.rows("samples") if row["comm"] == "spinner-42" and row["cpu"] == 1
     ]
     check(len(spinning) >= 49, f"a process that never sleeps is sampled; {len(spinning)} samples")
     check({row["cgroup"] for row in spinning} != {None}, "its cgroup is known")
-    named = [frame for frame in told.frames() if frame["kind"] == "kernel" and frame["function"]]
+    named = [
+        frame for frame in recording.frames() if frame["kind"] == "kernel" and frame["function"]
+    ]
     check(len(named) > 20, f"functions of the kernel have names; {len(named)} do")
-    controllers = {row["controller"] for row in told.rows("cgroups")}
+    controllers = {row["controller"] for row in recording.rows("cgroups")}
     check(
         ("memory" in controllers) if is_v1 else ("unified" in controllers),
         f"memory cgroups are counted: {controllers}",
     )
     check(
-        {row["cpu"] for row in told.rows("softirq_delay")}
-        == {row["cpu"] for row in told.rows("cores")},
+        {row["cpu"] for row in recording.rows("softirq_delay")}
+        == {row["cpu"] for row in recording.rows("cores")},
         "BPF sees every core",
     )
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tests.kernels.sets import plain, wire
-from tests.kernels.sets.looking import Told, check
+from tests.kernels.sets.looking import GuestRecording, check
 
 NAME = "necroscope"
 FILE = "deploy/necroscope.service"
@@ -21,7 +21,7 @@ _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _STATE = Path("/var/lib/private", NAME)
 _PROGRAM = Path("/opt/necroscope/bin/necroscope")
 _LONGEST_S, _ROWS_S = 120, 20
-_ASKED = ("Result", "NRestarts", "User", "MemoryPeak", "ActiveState")
+_PROPERTIES = ("Result", "NRestarts", "User", "MemoryPeak", "ActiveState")
 
 
 def inside(out: Path) -> None:
@@ -42,10 +42,10 @@ def inside(out: Path) -> None:
     while not any(_STATE.glob("*.live/*")) and time.monotonic() < deadline_s:
         time.sleep(0.5)
     time.sleep(_ROWS_S)
-    running = _told_by_systemd()
+    running = _unit_properties()
     wire.systemctl("stop", NAME)
     (out / "systemd.json").write_text(
-        json.dumps({"running": running, "stopped": _told_by_systemd()})
+        json.dumps({"running": running, "stopped": _unit_properties()})
     )
     journal = subprocess.run(
         ["journalctl", "--no-pager", "--boot"], stdout=subprocess.PIPE, check=False
@@ -54,8 +54,8 @@ def inside(out: Path) -> None:
     shutil.copytree(_STATE, out / "recording")
 
 
-def _told_by_systemd() -> dict[str, str]:
-    words = ["systemctl", "show", NAME, f"--property={','.join(_ASKED)}"]
+def _unit_properties() -> dict[str, str]:
+    words = ["systemctl", "show", NAME, f"--property={','.join(_PROPERTIES)}"]
     lines = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     return dict(line.split("=", 1) for line in lines)
 
@@ -68,15 +68,15 @@ def verify(out: Path) -> str:
         systemd["stopped"]["Result"] == "success", f"it ends as asked: {systemd}; {journal[-600:]}"
     )
     check(systemd["stopped"]["NRestarts"] == "0", f"it did not crash: {systemd}")
-    told = Told(out / "recording")
-    empty = (plain.EVERY_TICK | plain.AT_TIMES) - told.late_tables - told.tables
+    recording = GuestRecording(out / "recording")
+    empty = (plain.EVERY_TICK | plain.AT_TIMES) - recording.late_tables - recording.tables
     check(
         not empty,
-        f"its rights are enough for every table; these are empty: {sorted(empty)}; {told.gaps}",
+        f"its rights are enough for every table; these are empty: {sorted(empty)}; {recording.gaps}",
     )
-    refused = [gap for gap in told.gaps if "of a core" not in gap[1]]
+    refused = [gap for gap in recording.gaps if "of a core" not in gap[1]]
     check(not refused, f"nothing is refused: {refused}")
-    return f"as user {systemd['running']['User'] or 'root'}, {len(told.tables)} tables"
+    return f"as user {systemd['running']['User'] or 'root'}, {len(recording.tables)} tables"
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.kernels.recorder import COMMAND, Recorder
 from tests.kernels.sets import wire
-from tests.kernels.sets.looking import Told, check, say
+from tests.kernels.sets.looking import GuestRecording, check, say
 
 CORE = 1
 AGENT = "probe-agent"
@@ -34,9 +34,9 @@ def incidents(out: Path, runs: int, **facts: Any) -> None:
     """
     sender = wire.start_sender()
     with Recorder(out / "recording") as recorder:
-        told = [_incident(recorder) for _ in range(runs)]
+        found = [_incident(recorder) for _ in range(runs)]
     sender.kill()
-    (out / "truth.json").write_text(json.dumps({**facts, "runs": told}))
+    (out / "truth.json").write_text(json.dumps({**facts, "runs": found}))
     verdict = subprocess.run(
         [*COMMAND, "diagnose", str(out / "recording")],
         stdout=subprocess.PIPE,
@@ -53,14 +53,14 @@ def _incident(recorder: Recorder) -> dict[str, Any]:
     subprocess.run(["systemctl", "start", "--wait", AGENT], timeout=_LONGEST_S, check=False)
     took_s = time.monotonic() - start_s
     recorder.wait_for_flushes(_AFTER_FLUSHES)
-    told = {
+    found = {
         "from": from_ns,
         "to": time.time_ns(),
         "agent_s": round(took_s, 1),
         "timeouts": wire.timeouts() - before,
     }
-    say(f"the agent took {took_s:.1f} s, and the queue timed out {told['timeouts']} times")
-    return told
+    say(f"the agent took {took_s:.1f} s, and the queue timed out {found['timeouts']} times")
+    return found
 
 
 def verify_resets(out: Path, runs: int, cause: str) -> str:
@@ -77,16 +77,14 @@ def verify_resets(out: Path, runs: int, cause: str) -> str:
     check(all(right), f"{sum(right)} of {runs} right; time-outs of the queue and verdicts: {seen}")
     lines = [
         row
-        for row in Told(out / "recording").rows("events")
+        for row in GuestRecording(out / "recording").rows("events")
         if row["kind"] in ("nic_tx_timeout", "nic_reset")
     ]
     check(
         bool(lines) and all(row["by_kernel"] for row in lines),
         f"the lines are the kernel's own: {lines}",
     )
-    return (
-        f"{runs} of {runs}: reset by {wire.DRIVER}, core {CORE}, {cause}, {AGENT}; {_told(truth)}"
-    )
+    return f"{runs} of {runs}: reset by {wire.DRIVER}, core {CORE}, {cause}, {AGENT}; {_describe(truth)}"
 
 
 def verify_no_reset(out: Path, runs: int) -> str:
@@ -100,7 +98,7 @@ def verify_no_reset(out: Path, runs: int) -> str:
         one.verdict.cause for run in truth["runs"] for one in _incidents(out / "recording", run)
     ]
     check("irq-core-collision" not in named, f"no poll waited, and none is accused: {named}")
-    return f"no reset in {runs} runs; {_told(truth)}"
+    return f"no reset in {runs} runs; {_describe(truth)}"
 
 
 def _incidents(recording: Path, run: dict[str, Any]) -> Sequence[Any]:
@@ -114,16 +112,16 @@ def _verdicts(recording: Path, run: dict[str, Any]) -> list[tuple[int | None, st
     """Core, cause and culprit of each incident of that run in which a network device is spoken
     of.
     """
-    told = [
+    found = [
         one
         for one in _incidents(recording, run)
         if any(event.kind.startswith("nic_") for event in one.events)
     ]
     return [
         (one.core, one.verdict.cause, one.verdict.culprit.comm if one.verdict.culprit else None)
-        for one in told
+        for one in found
     ]
 
 
-def _told(truth: dict[str, Any]) -> str:
+def _describe(truth: dict[str, Any]) -> str:
     return "the agent took " + ", ".join(f"{run['agent_s']:.0f}" for run in truth["runs"]) + " s"

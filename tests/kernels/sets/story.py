@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.kernels.recorder import Recorder
 from tests.kernels.sets import wire
-from tests.kernels.sets.looking import Told, check, say
+from tests.kernels.sets.looking import GuestRecording, check, say
 
 CORE, RUNS = 1, 5
 MEMORY_MB = 9216
@@ -207,7 +207,11 @@ def verify(out: Path) -> str:
         len(runs) == RUNS and all(run["timeouts"] for run in runs), f"the queue timed out: {runs}"
     )
     check(right == RUNS, f"{right} of {RUNS} whole; what is wrong in each: {wrong}")
-    rows = [row for row in Told(out / "recording").rows("events") if row["kind"] == "nic_reset"]
+    rows = [
+        row
+        for row in GuestRecording(out / "recording").rows("events")
+        if row["kind"] == "nic_reset"
+    ]
     check(len(rows) >= RUNS and all(row["by_kernel"] for row in rows), f"the driver's own: {rows}")
     return (
         f"{right} of {RUNS}: {READER} walked {truth['zombies']} zombies of {AGENT}.service,"
@@ -230,12 +234,12 @@ def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
     incidents = [
         one for one in diagnose(store).incidents if one.from_ns < to_ns and from_ns <= one.to_ns
     ]
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for one in incidents:
         resets = [event for event in one.events if event.kind.startswith("nic_")]
         if resets:
             culprit, origin = one.verdict.culprit, one.verdict.origin
-            told = {
+            found = {
                 "core": one.core,
                 "cause": one.verdict.cause,
                 "reader": culprit and culprit.comm,
@@ -252,8 +256,8 @@ def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
     for run in ended[:1]:
         story = tell(run.job, run.members, [read_node(store, span, incidents)])
         cause = story.incident.cause if story.incident else None
-        told["job"] = [story.blame, cause, (story.culprit or "").partition("[")[0]]
-    return told
+        found["job"] = [story.blame, cause, (story.culprit or "").partition("[")[0]]
+    return found
 
 
 if __name__ == "__main__":

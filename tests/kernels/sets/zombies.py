@@ -118,8 +118,8 @@ def _give_up(*_: object) -> None:
 
 def _zombies() -> int:
     if not is_v1():
-        told = dict(line.split() for line in (_V2 / "cgroup.stat").read_text().splitlines())
-        return int(told["nr_dying_descendants"])
+        found = dict(line.split() for line in (_V2 / "cgroup.stat").read_text().splitlines())
+        return int(found["nr_dying_descendants"])
     tracked = next(
         line
         for line in Path("/proc/cgroups").read_text().splitlines()
@@ -161,12 +161,12 @@ def verify(out: Path) -> str:
     ]
     check(len(found) == 1, "the walk is one incident")
     verdict = found[0].verdict
-    told = (
+    result = (
         found[0].core,
         verdict.culprit and verdict.culprit.comm,
         verdict.origin and verdict.origin.name,
     )
-    check(told == (CORE, AGENT, f"{LEAK}.service"), f"core, culprit and origin: {told}")
+    check(result == (CORE, AGENT, f"{LEAK}.service"), f"core, culprit and origin: {result}")
     costs = ", ".join(f"{what}: {ms} ms" for what, ms in truth["costs_ms"].items())
     return (
         f"{truth['zombies']} zombies of {LEAK}.service in {truth['leaked_s']:.0f} s; {costs}; no"

@@ -32,8 +32,8 @@ def train(timeout_s: float, progress: Path) -> None:
                 _receive(peer, len(gradient))
             except TimeoutError:
                 # The words of gloo (transport/tcp/unbound_buffer.cc).
-                told = f"Timed out waiting {timeout_s * 1000:.0f}ms for recv operation to complete"
-                raise RuntimeError(f"allreduce of step {step}: {told}") from None
+                found = f"Timed out waiting {timeout_s * 1000:.0f}ms for recv operation to complete"
+                raise RuntimeError(f"allreduce of step {step}: {found}") from None
             step += 1
             progress.write_text(str(step))
             time.sleep(_STEP_S)

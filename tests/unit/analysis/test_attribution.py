@@ -114,7 +114,7 @@ def test_who_has_less_than_half_of_a_core_does_not_hold_it() -> None:
         drawn_node(f"core 0: ...........\ncore 1: ....kkkkk..\n{lines}")
     ).incidents
     assert "held in system mode for" in incident.verdict.summary
-    assert "34% of it by job100" in incident.verdict.summary
+    assert "with job100 on it 34% of the time" in incident.verdict.summary
     assert any(
         item.text == "job100 has 34% of core 1's samples" for item in incident.verdict.evidence
     )

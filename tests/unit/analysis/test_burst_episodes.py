@@ -22,8 +22,8 @@ def bursts(core: str, other: str = "", samples: int | None = None) -> list[Episo
     """Of `rotate` on such cores; as if the recording had this many samples."""
     drawn: DrawnNode = drawn_node(f"core 0: {core}\n core 1: {other or '.' * len(core)}\n{WORK}")
     if samples is not None:
-        told = replace(drawn.info(), tables=drawn.info().tables | {"samples": samples})
-        drawn.info = lambda: told  # type: ignore[method-assign]
+        answer = replace(drawn.info(), tables=drawn.info().tables | {"samples": samples})
+        drawn.info = lambda: answer  # type: ignore[method-assign]
     recording: Recording = drawn
     info = recording.info()
     assert info.from_ns is not None

@@ -221,11 +221,11 @@ def test_asked_about_a_moment_the_incident_of_that_moment_is_reported_and_not_th
     node = drawn_node(
         TWO_CORES.format("." * 40, "." * 10 + "a" * 6 + "." * 24, "." * 19 + "b" * 6 + "." * 15)
     )
-    told = {
+    found = {
         second: diagnose(node, at_ns=at(second)).incidents[0].core
         for second in (8, 12, 17, 18, 20, 28)
     }
-    assert told == {8: 1, 12: 1, 17: 1, 18: 2, 20: 2, 28: 2}
+    assert found == {8: 1, 12: 1, 17: 1, 18: 2, 20: 2, 28: 2}
     assert not any("also at that moment" in note for note in diagnose(node, at_ns=at(20)).notes)
 
 

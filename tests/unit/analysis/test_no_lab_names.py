@@ -23,7 +23,7 @@ def trees(folder: str) -> Iterator[tuple[Path, ast.Module]]:
 
 def texts(tree: ast.Module) -> Iterator[str]:
     """Constant texts but for docstrings, which may tell of the lab."""
-    told = {
+    found = {
         id(node.body[0].value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
@@ -31,7 +31,7 @@ def texts(tree: ast.Module) -> Iterator[str]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in found:
             yield node.value
 
 

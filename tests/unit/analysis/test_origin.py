@@ -40,12 +40,12 @@ def loop(drawn: DrawnNode, paths: list[str], is_released: bool = False) -> Drawn
     return drawn
 
 
-def told(drawn: DrawnNode) -> Producer | None:
+def producer_of(drawn: DrawnNode) -> Producer | None:
     return producer(Node(drawn, (at(0), at(60))))
 
 
 def produced(drawn: DrawnNode) -> Origin | None:
-    found = told(drawn)
+    found = producer_of(drawn)
     return found.origin if found else None
 
 
@@ -114,7 +114,7 @@ def test_a_container_of_ever_new_ids_leads_to_the_unit_that_makes_it_and_its_pac
     drawn = recreate(loop(node(), [f"/docker/{one}" for one in ids]), ids, "ecs.service")
     drawn.add("units", 1, unit="ecs.service", fragment="/lib/systemd/system/ecs.service")
     drawn.add("facts", 1, kind="unit_package", name="ecs.service", value="amazon-ecs-init")
-    found = told(drawn)
+    found = producer_of(drawn)
     assert found is not None
     assert found.origin == Origin(
         "unit",
@@ -168,7 +168,7 @@ def restarting(grown: int, **restarts: int) -> DrawnNode:
 
 
 def test_without_a_ledger_who_restarts_as_often_as_cgroups_die_is_named() -> None:
-    found = told(restarting(40, steady=0, odd=1, ecs=36))
+    found = producer_of(restarting(40, steady=0, odd=1, ecs=36))
     assert found == Producer(
         Origin("unit", "ecs.service"),
         "unit ecs.service restarted 36 times while 40 cgroups died",
@@ -193,7 +193,7 @@ def test_where_the_ledger_tells_the_restarts_are_reported_with_it() -> None:
     drawn = loop(node(), ["/system.slice/agent.service"] * 9)
     for second, restarts in ((0, 400), (30, 409)):
         drawn.add("units", second, unit="agent.service", restarts=restarts)
-    found = told(drawn)
+    found = producer_of(drawn)
     assert found is not None
     assert found.words.endswith("not released in 60 s; agent.service restarted 9 times")
     assert found.table == "cgroup_ledger"
@@ -201,7 +201,7 @@ def test_where_the_ledger_tells_the_restarts_are_reported_with_it() -> None:
 
 def test_dead_below_a_directory_are_told_from_the_table_of_cgroups() -> None:
     drawn = node().zombies(1, 500).add("cgroups", 1, controller="memory", path="/jobs", dying=480)
-    assert told(drawn) == Producer(
+    assert producer_of(drawn) == Producer(
         Origin("cgroup", "/jobs"), "480 dead cgroups lie below /jobs", "cgroups"
     )
 
@@ -219,12 +219,15 @@ def growing(count: int, grown: int) -> str | None:
 
 
 def test_at_its_rate_is_reported_since_when_and_when_it_will_hurt() -> None:
-    assert growing(2_400, 100) == "the work of 1 d; 7,000 (a walk of half a second) in 1 d 22 h"
+    assert growing(2_400, 100) == (
+        "at this rate the leak began 1 d ago and reaches 7,000 (a walk of half a second) in 1 d 22 h"
+    )
     assert (
         growing(10_000, 250)
-        == "the work of 1 d 16 h; 70,000 (a walk of 5 s, in which network cards reset) in 10 d"
+        == "at this rate the leak began 1 d 16 h ago and reaches 70,000 (a walk of 5 s, in which"
+        " network cards reset) in 10 d"
     )
-    assert growing(96_000, 1_000) == "the work of 4 d"
+    assert growing(96_000, 1_000) == "at this rate the leak began 4 d ago"
 
 
 def test_of_those_that_do_not_grow_nothing_is_foretold() -> None:

@@ -16,7 +16,7 @@ def scanned(cgroup: str) -> DrawnNode:
     return drawn_node(WALK.replace("{cgroup}", cgroup))
 
 
-def told(node: DrawnNode, table: str) -> list[str]:
+def evidence_of(node: DrawnNode, table: str) -> list[str]:
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "proc-net-scan"
     return [item.text for item in incident.verdict.evidence if item.table == table]
@@ -38,7 +38,7 @@ def test_the_file_of_a_unit_and_who_enabled_it_are_reported() -> None:
     )
     node.add("units", 28, unit="scraper.service", load_state="unloaded")
     node.add("units", 9, unit="other.service", fragment="/etc/systemd/system/other.service")
-    assert told(node, "units") == [
+    assert evidence_of(node, "units") == [
         (
             f"scraper.service: unit file {path}, enabled as the vendor presets it, result exit-code,"
             " 5,120 restarts so far"
@@ -57,7 +57,7 @@ def test_what_somebody_here_enabled_is_not_put_down_to_the_vendor() -> None:
         result="success",
         restarts=0,
     )
-    assert told(node, "units") == ["scraper.service: enabled"]
+    assert evidence_of(node, "units") == ["scraper.service: enabled"]
 
 
 def test_the_image_of_a_container_is_reported_with_and_without_a_name() -> None:
@@ -74,7 +74,7 @@ def test_the_image_of_a_container_is_reported_with_and_without_a_name() -> None:
             started_ns=at(0) + 7,
         )
         node.add("containers", 1, container="f" * 64, name="other", image="registry/other:1")
-        assert told(node, "containers") == [
+        assert evidence_of(node, "containers") == [
             f"{called}: image registry/collector:4, exit code 137, 3 restarts so far"
         ]
 
@@ -91,8 +91,8 @@ def test_it_is_reported_among_the_first_six_pieces() -> None:
 
 
 def test_nothing_is_said_where_nothing_is_recorded() -> None:
-    assert not told(scanned("/system.slice/scraper.service"), "units")
-    assert not told(scanned(f"/machine.slice/libpod-{ID}.scope"), "containers")
-    assert not told(
+    assert not evidence_of(scanned("/system.slice/scraper.service"), "units")
+    assert not evidence_of(scanned(f"/machine.slice/libpod-{ID}.scope"), "containers")
+    assert not evidence_of(
         scanned("/").add("units", 1, unit="scraper.service", fragment="/etc/x"), "units"
     )

@@ -34,7 +34,7 @@ def only(node: DrawnNode) -> Incident:
     return incident
 
 
-def told(incident: Incident) -> str:
+def words_of(incident: Incident) -> str:
     verdict = incident.verdict
     return " ".join([verdict.summary, *(item.text for item in verdict.evidence)])
 
@@ -87,7 +87,7 @@ def test_aks_18443_workers_that_spin_over_inodes_of_dying_cgroups_are_reported_b
     )
     incident = diagnose(node).incidents[0]
     assert incident.verdict.cause == "spinlock-contention"
-    assert "inode_do_switch_wbs" in told(incident)
+    assert "inode_do_switch_wbs" in words_of(incident)
 
 
 def test_nvsentinel_1334_a_poll_that_never_ends_is_the_cause_and_not_many_packets() -> None:

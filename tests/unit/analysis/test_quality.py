@@ -75,8 +75,8 @@ def test_what_was_not_recorded_is_not_told_as_if_it_had_been_looked_at() -> None
     report = diagnose(drawn_node(RECLAIM))
     assert [other.why_not for other in report.incidents[0].alternatives] == [
         (
-            "not confirmed, and memory was not recorded: allocstall_* and pgscan_direct of /proc/vmstat"
-            " rising"
+            "not confirmed, and memory was not recorded; what would confirm it: allocstall_* and"
+            " pgscan_direct of /proc/vmstat rising"
         )
     ]
     for table in ("memory", "cgroups", "runqueue", "softnet", "pressure"):
@@ -86,7 +86,7 @@ def test_what_was_not_recorded_is_not_told_as_if_it_had_been_looked_at() -> None
 
 def test_a_gap_over_the_incident_is_not_told_as_if_it_had_been_looked_at() -> None:
     (other,) = reclaiming(gap=(14, 24)).alternatives
-    assert other.why_not.startswith("not confirmed, and memory was not recorded: ")
+    assert other.why_not.startswith("not confirmed, and memory was not recorded; ")
 
 
 def test_a_gap_in_what_the_verdict_leans_on_lowers_it() -> None:
@@ -94,7 +94,7 @@ def test_a_gap_in_what_the_verdict_leans_on_lowers_it() -> None:
     assert (whole.cause, part.cause) == ("direct-reclaim", "direct-reclaim")
     assert part.confidence < 0.95 * whole.confidence
     assert [item.text for item in part.against] == [
-        "a gap lies over the incident: memory, vmstat could not be read"
+        "the recording has a gap in memory during the incident: vmstat could not be read"
     ]
 
 

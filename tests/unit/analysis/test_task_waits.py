@@ -165,10 +165,10 @@ def test_a_wait_without_a_known_mechanism_is_described() -> None:
     verdict = incident.verdict
     assert verdict.cause == "unknown"
     assert verdict.summary.startswith("guest[71] waited 12.00 s in a page fault")
-    told = " / ".join(evidence.text for evidence in verdict.evidence)
-    assert "slept in handle_userfault < __handle_mm_fault" in told
-    assert "pager[90] ended it, through userfaultfd_wake_function" in told
-    assert "idle" in told
+    texts = " / ".join(evidence.text for evidence in verdict.evidence)
+    assert "slept in handle_userfault < __handle_mm_fault" in texts
+    assert "pager[90] ended it, through userfaultfd_wake_function" in texts
+    assert "idle" in texts
     assert any("--victim 71" in text for text in verdict.fix)
 
 

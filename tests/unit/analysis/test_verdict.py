@@ -46,7 +46,7 @@ def decided(
 def test_a_cause_without_its_confirming_signal_is_never_named() -> None:
     verdict, (alternative,) = decided(cause("a", Assessment(1.0, is_confirmed=False)))
     assert verdict.cause == UNKNOWN
-    assert alternative.why_not == "not confirmed: the sign of a"
+    assert alternative.why_not == "not confirmed; what would confirm it: the sign of a"
     assert confidence(Assessment(1.0, is_confirmed=False)) < NAMED
 
 

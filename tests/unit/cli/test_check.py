@@ -26,12 +26,12 @@ class Looked:
 
     def rows(self, table: str, from_ns: int, to_ns: int) -> Rows:
         names = [column.name for column in TABLES[table].columns]
-        told = [
+        found = [
             {"time": NOW_NS - S, "elapsed_ns": S, "system_ns": round(share * S)}
             for share in self._shares
         ]
         return (
-            [tuple((dict.fromkeys(names, 0) | row)[name] for name in names) for row in told]
+            [tuple((dict.fromkeys(names, 0) | row)[name] for name in names) for row in found]
             if table == "cores"
             else []
         )
@@ -76,7 +76,7 @@ def test_a_core_that_was_held_for_a_moment_is_no_finding(monkeypatch: pytest.Mon
 
 
 def test_who_recreates_a_container_is_watched_for_until_it_is_seen(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = tmp_path / "proc/7"
     process.mkdir(parents=True)
@@ -85,8 +85,17 @@ def test_who_recreates_a_container_is_watched_for_until_it_is_seen(
     (process / "cgroup").write_text("0::/system.slice/agent-init.service\n")
     ids = tuple(f"{digit}{'ab' * 31}a" for digit in "123")
     loop = RecreationLoop("agent", "agent:1", ids, 2 * S, S, 3, 3, 3, NOW_NS)
-    found = check._makers(tmp_path, [loop])
+    monkeypatch.setattr(check.crash_loops, "recreated", lambda _seen: [loop])
+    found = check._makers(tmp_path, Seen(Looked([]), NOW_NS))
     assert found["agent"][0] == "agent-init.service"
+
+
+def test_a_loop_that_has_ended_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = RecreationLoop("agent", "agent:1", ("a", "b", "c"), 2 * S, S, 3, 3, 3, NOW_NS)
+    monkeypatch.setattr(check.crash_loops, "recreated", lambda _seen: [loop])
+    assert check._makers(tmp_path / "no proc", Seen(Looked([]), NOW_NS + 60 * S)) == {}
 
 
 def test_a_root_that_was_not_read_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,16 +95,16 @@ def test_an_allow_list_that_says_nothing_opens_no_gate(
 ) -> None:
     allow = tmp_path / "allow.txt"
     allow.write_text(f"label:zone\n{line}\n")
-    told = ran(*zones, "--gate", "--allow", allow)
-    assert isinstance(told.exception, UsageError)
-    assert "line 2" in told.exception.facts
+    output = ran(*zones, "--gate", "--allow", allow)
+    assert isinstance(output.exception, UsageError)
+    assert "line 2" in output.exception.facts
 
 
 def test_an_allow_list_that_cannot_be_read_is_an_error(
     zones: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    told = ran(*zones, "--allow", tmp_path / "none")
-    assert isinstance(told.exception, UsageError)
+    output = ran(*zones, "--allow", tmp_path / "none")
+    assert isinstance(output.exception, UsageError)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     assert isinstance(ran(*zones, "--allow", tmp_path / "binary").exception, UsageError)
 
@@ -113,9 +113,9 @@ def test_a_recording_without_facts_is_not_equal_to_anything(
     zones: tuple[Path, Path], tmp_path: Path
 ) -> None:
     empty = recorded(tmp_path / "empty")
-    told = ran(zones[0], empty, "--gate")
-    assert isinstance(told.exception, RecordingError)
-    assert "holds no facts" in told.exception.facts
+    output = ran(zones[0], empty, "--gate")
+    assert isinstance(output.exception, RecordingError)
+    assert "holds no facts" in output.exception.facts
 
 
 def test_groups_of_a_fleet_pass_the_gate_unless_chance_would_hardly_make_it(tmp_path: Path) -> None:

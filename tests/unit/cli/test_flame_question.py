@@ -59,7 +59,7 @@ def test_the_baseline_is_a_stretch_of_its_own():
         (lambda: WindowWords(baseline="-5s").within(SPAN), "'-5s' is not a stretch"),
         (lambda: WindowWords(baseline="..-5s").within(SPAN), "is not a stretch"),
         (lambda: WindowWords(baseline="-5s..-9s").within(SPAN), "is empty"),
-        (lambda: WindowWords("-5s", at="-5s"), "two ways"),
+        (lambda: WindowWords("-5s", at="-5s"), "cannot be combined"),
         (lambda: WindowWords(around="5s"), "--around needs"),
     ],
 )

@@ -54,9 +54,9 @@ def test_a_new_token_without_a_file_comes_with_its_lines(tmp_path: Path) -> None
     file = tmp_path / "tokens.toml"
     file.write_text(result.stderr[result.stderr.index("[[token]]") :], "utf-8")
     assert read_tokens(file).grant_of(result.stdout.strip()) == Grant("eu-1", "push")
-    told: dict[str, Any] = json.loads(run("token", "new", "--cluster", "eu-1", "--json").stdout)
-    file.write_text(told["entry"], "utf-8")
-    assert read_tokens(file).grant_of(told["token"]) == Grant("eu-1", "push")
+    answer: dict[str, Any] = json.loads(run("token", "new", "--cluster", "eu-1", "--json").stdout)
+    file.write_text(answer["entry"], "utf-8")
+    assert read_tokens(file).grant_of(answer["token"]) == Grant("eu-1", "push")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_collector_that_denies_is_an_error_that_says_what_waits(recording: Pat
             "cannot read labels",
         ),
         (["--to", "http://127.0.0.1:1", "--spool-bytes", "many"], UsageError, "not a valid size"),
-        (["--to", "http://127.0.0.1:1", "--spool-bytes", "1"], UsageError, "holds nothing"),
+        (["--to", "http://127.0.0.1:1", "--spool-bytes", "1"], UsageError, "is too small"),
         (
             ["--to", "https://127.0.0.1:1", "--ca-file", "/absent"],
             UsageError,

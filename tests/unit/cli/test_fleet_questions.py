@@ -70,19 +70,19 @@ def test_a_flame_graph_is_written_by_its_suffix(lake: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "facts"),
     [
-        ([], "whom to ask"),
-        (["--lake", "L", "--url", "http://x"], "whom to ask"),
-        (["--url", "http://x"], "wants a token"),
+        ([], "either a lake or a collector"),
+        (["--lake", "L", "--url", "http://x"], "either a lake or a collector"),
+        (["--url", "http://x"], "needs a token"),
         (["--lake", "/nonexistent/lake"], "is empty"),
         (["--lake", "ftp://x"], ""),
     ],
 )
-def test_bad_words_are_reported_and_never_a_traceback(words: list[str], told: str) -> None:
+def test_bad_words_are_reported_and_never_a_traceback(words: list[str], facts: str) -> None:
     error = ran(fleet_nodes.command, *words).exception
     assert isinstance(error, NecroscopeError)
-    assert told in error.facts
+    assert facts in error.facts
 
 
 def test_help_of_the_questions_loads_no_database() -> None:

@@ -47,8 +47,12 @@ def test_it_says_in_words_what_came_of_it(lake: Lake) -> None:
 
 def test_json_tells_the_same(lake: Lake) -> None:
     put_bundle(lake, "a")
-    told = json.loads(run("--lake", lake.url, "--json"))
-    assert (told["bundles"], told["judged"], told["causes"]) == (1, 1, {"zombie-memcg-walk": 1})
+    answer = json.loads(run("--lake", lake.url, "--json"))
+    assert (answer["bundles"], answer["judged"], answer["causes"]) == (
+        1,
+        1,
+        {"zombie-memcg-walk": 1},
+    )
     assert json.loads(run("--lake", lake.url, "--json"))["judged"] == 0
     assert json.loads(run("--lake", lake.url, "--json", "--again"))["judged"] == 1
 

@@ -22,15 +22,15 @@ def test_a_new_token_is_for_its_owner_alone(tmp_path: Path) -> None:
     tokens, out = tmp_path / "tokens.toml", tmp_path / "token"
     before = os.umask(0o022)
     try:
-        told = run("--to", str(tokens), "--out", str(out))
+        answer = run("--to", str(tokens), "--out", str(out))
     finally:
         os.umask(before)
     token = read_token(out)
-    assert (out.stat().st_mode & 0o777, told.stdout) == (0o600, "")
-    assert token not in told.stderr
+    assert (out.stat().st_mode & 0o777, answer.stdout) == (0o600, "")
+    assert token not in answer.stderr
     assert read_tokens(tokens).grant_of(token) == Grant("eu-1", "push")
-    told = run("--out", str(tmp_path / "other"), "--json")
-    assert read_token(tmp_path / "other") not in told.output
+    answer = run("--out", str(tmp_path / "other"), "--json")
+    assert read_token(tmp_path / "other") not in answer.output
 
 
 def test_a_token_that_is_there_stays(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_token_that_everybody_may_read_is_warned_of(
     token = tmp_path / "token"
     token.write_text("necro_x", "utf-8")
     token.chmod(mode)
-    told = CliRunner().invoke(
+    output = CliRunner().invoke(
         command, ["nodes", "--url", "http://127.0.0.1:9", "--token-file", str(token)]
     )
-    assert (f"warning: every user of this machine may read {token}" in told.stderr) == is_warned
+    assert (f"warning: every user of this machine may read {token}" in output.stderr) == is_warned

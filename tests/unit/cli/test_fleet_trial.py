@@ -40,8 +40,8 @@ def planned(place: Path, *more: object) -> Path:
     file = place / "x.trial.json"
     words = ["--event", "nic_reset", "--where", "zone=a", "--seed", 1, "--lake", place / "lake"]
     commands = ["--apply", f"touch {place}/on/{{node}}", "--revert", f"rm -f {place}/on/{{node}}"]
-    told = ran("plan", file, *words, *commands, *more)
-    assert told.exit_code == 0, told.exception
+    output = ran("plan", file, *words, *commands, *more)
+    assert output.exit_code == 0, output.exception
     return file
 
 
@@ -62,10 +62,10 @@ def on(place: Path) -> set[str]:
 
 def test_without_yes_it_says_what_it_would_do_and_does_nothing(place: Path) -> None:
     file = planned(place)
-    told = ran("run", file, "--lake", place / "lake").stdout
+    output = ran("run", file, "--lake", place / "lake").stdout
     treated = [node.node for node in read_trial(file).treated]
     assert len(treated) == 20
-    assert all(f"touch {place}/on/{node}" in told for node in treated)
+    assert all(f"touch {place}/on/{node}" in output for node in treated)
     assert on(place) == set()
 
 
@@ -115,9 +115,9 @@ def test_an_undo_that_fails_is_reported_and_the_trial_stays_open(place: Path) ->
     trial = read_trial(file)
     trial.revert = "false {node}"
     write_trial(file, trial)
-    told = ran("revert", file, "--yes")
-    assert told.exit_code == 1
-    assert "still on" in told.stdout
+    output = ran("revert", file, "--yes")
+    assert output.exit_code == 1
+    assert "still on" in output.stdout
     assert read_trial(file).ended_ns is None
 
 

@@ -23,5 +23,5 @@ def test_what_lies_in_a_directory_that_is_closed_to_us_is_an_error_with_a_hint(
         opened_recording(private / place, None, None),
     ):
         pass
-    assert caught.value.facts == f"may not read {private / place}"
+    assert caught.value.facts == f"cannot read {private / place}: permission denied"
     assert "root" in caught.value.hint

@@ -12,6 +12,6 @@ def report() -> Report:
 
 
 def test_what_was_kept_of_a_catch_is_named() -> None:
-    told = _as_text(Outcome(excerpts=["0001-run-0007"]), report(), Path("night"))
-    assert "necroscope diagnose night/catches/0001-run-0007" in told
+    found = _as_text(Outcome(excerpts=["0001-run-0007"]), report(), Path("night"))
+    assert "necroscope diagnose night/catches/0001-run-0007" in found
     assert "diagnose" not in _as_text(Outcome(), report(), Path("night"))

@@ -21,12 +21,12 @@ def shell(script: str) -> list[str]:
 
 def tended(process: WatchedProcess, count: int = 1) -> list[str]:
     """What it tells, once it has that many things to tell."""
-    told: list[str] = []
+    messages: list[str] = []
     deadline = time.monotonic() + 10
-    while len(told) < count and time.monotonic() < deadline:
-        told += process.tend()
+    while len(messages) < count and time.monotonic() < deadline:
+        messages += process.tend()
         time.sleep(0.01)
-    return told
+    return messages
 
 
 def test_the_command_names_files_and_no_secret() -> None:

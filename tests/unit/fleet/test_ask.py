@@ -2,8 +2,10 @@
 the lake.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.fleet_lakes import DrawnLake, moment
 
@@ -35,6 +37,46 @@ def test_only_rows_of_the_span_and_of_clusters_that_may_be_seen_are_there(tmp_pa
     assert questions.rows(query, {"events": View(Span(moment(2), moment(3)), KIND)}) == [
         ("eu", moment(2))
     ]
+
+
+@pytest.mark.parametrize("name", ["lake", "it's", "odd [x]*"])
+@pytest.mark.parametrize("is_local", [True, False])
+def test_files_of_a_directory_and_of_a_store_give_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_local: bool
+) -> None:
+    """Of an object store pyarrow reads them; and a collector of before knew fewer columns."""
+    drawn = DrawnLake(tmp_path / name)
+    drawn.event("n1", "nic_reset", 1)
+    lake = drawn.write()
+    [file] = (tmp_path / name).rglob("*.parquet")
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["device", "message"]), file)
+    drawn.add(
+        "events", "n2", moment(2), boot_id="b", source_sequence=2, kind="oom_kill", device="eth0"
+    )
+    drawn.write()
+    if not is_local:
+        monkeypatch.setattr(lake, "local_place", lambda _path: None)
+    questions = LakeQuestions(lake, moment(10))
+    query = "SELECT cluster, node, kind, device FROM events ORDER BY node"
+    view = View(ALL, (*KIND, "device"))
+    expected = [("eu-1", "n1", "nic_reset", None), ("eu-1", "n2", "oom_kill", "eth0")]
+    assert questions.rows(query, {"events": view}) == expected
+    early = View(Span(0, moment(1.5)), (*KIND, "device"))
+    assert questions.rows(query, {"events": early}) == expected[:1]
+
+
+def test_questions_that_are_asked_at_once_do_not_meet(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    for day in range(1, 9):
+        drawn.event("n1", "nic_reset", day)
+    questions = LakeQuestions(drawn.write(), moment(10))
+
+    def count(day: int) -> list[tuple[int]]:
+        view = View(Span(0, moment(day + 0.5)), KIND)
+        return questions.rows("SELECT count(*) FROM events", {"events": view})
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, range(9))) == [[(day,)] for day in range(9)]
 
 
 def test_a_table_without_files_is_empty(tmp_path: Path) -> None:

@@ -160,8 +160,8 @@ def test_the_question_finds_the_unit_and_not_the_zone(fleet: tuple[Lake, DemoFle
 
 def test_a_job_that_died_leads_to_the_unit_that_leaks(fleet: tuple[Lake, DemoFleet]) -> None:
     questions = LakeQuestions(fleet[0], NOW_NS)
-    told = answer("jobs", questions, {"since": "-8d"})
-    assert (told["blames"]["machine"], told["blames"]["program"]) == (24, 5)
+    found = answer("jobs", questions, {"since": "-8d"})
+    assert (found["blames"]["machine"], found["blames"]["program"]) == (24, 5)
     story = answer("job", questions, {})
     assert (story["blame"], story["cause"], story["core"]) == ("machine", "zombie-memcg-walk", 1)
     assert story["origin"] is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from necroscope.fleet.evidence import StoredBundle, evidence_in, judged_by, note_judged
+from necroscope.fleet.evidence import StoredBundle, evidence_in, mark_judged, read_judged
 from necroscope.fleet.lake import Lake
 
 NS = 1_000_000_000
@@ -66,14 +66,14 @@ def test_days_and_clusters_choose(lake: Lake) -> None:
 
 def test_what_was_noted_is_known_to_that_version_only(lake: Lake) -> None:
     one, other = put(lake, "a"), put(lake, "b")
-    note_judged(lake, "1.0", [one], "writer", 1)
-    note_judged(lake, "2.0", [other], "writer", 2)
-    assert judged_by(lake, "1.0") == {one.key}
+    mark_judged(lake, "1.0", [one], "writer", 1)
+    mark_judged(lake, "2.0", [other], "writer", 2)
+    assert read_judged(lake, "1.0") == {one.key}
 
 
 def test_a_note_that_is_damaged_costs_time_only(lake: Lake) -> None:
     one = put(lake, "a")
-    note_judged(lake, "1.0", [one], "writer", 1)
+    mark_judged(lake, "1.0", [one], "writer", 1)
     for number, content in enumerate([b"\xff", b"[]", b'{"judged": [1]}', b'{"judged": ["x"]}']):
         lake.put(f"swept/1.0/{number}.json", content)
-    assert judged_by(lake, "1.0") == {one.key}
+    assert read_judged(lake, "1.0") == {one.key}

@@ -18,8 +18,7 @@ from necroscope.fleet import judging
 from necroscope.fleet.evidence import StoredBundle
 from necroscope.fleet.judging import judge, read_and_judge
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.lake_tables import LAKE_TABLES
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, LAKE_TABLES
 
 NOW_NS = 1_800_000_000_000_000_000
 
@@ -131,8 +130,8 @@ def test_moments_that_no_lake_takes_are_refused_at_the_door(
 
 def test_evidence_of_days_to_come_is_refused_at_the_door(evidence: StoredBundle) -> None:
     (row,) = judge(evidence, made_bundle(0)[1], NOW_NS).rows.to_pylist()
-    told = judge(evidence, made_bundle(0)[1], row["time"] - 3 * DAY_NS).broken or ""
-    assert "days ahead" in told
+    found = judge(evidence, made_bundle(0)[1], row["time"] - 3 * DAY_NS).broken or ""
+    assert "days ahead" in found
 
 
 def test_an_analysis_that_does_not_end_is_ended(

@@ -28,7 +28,7 @@ def segment(recording: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("bound", "most", "told"),
+    ("bound", "most", "facts"),
     [
         ("_MOST_VALUES", 4, "values"),
         ("_MOST_BYTES", 100, "bytes"),
@@ -41,12 +41,12 @@ def test_a_bundle_is_opened_by_what_its_tables_say(
     monkeypatch: pytest.MonkeyPatch,
     bound: str,
     most: int,
-    told: str,
+    facts: str,
 ) -> None:
     content = pack(recording)
     assert open_bundle(content, tmp_path / "fits").info().tables["samples"] == 5
     monkeypatch.setattr(opened_bundle, bound, most)
-    with pytest.raises(CorruptData, match=told):
+    with pytest.raises(CorruptData, match=facts):
         open_bundle(content, tmp_path / "bundle")
 
 

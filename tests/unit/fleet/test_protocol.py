@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fleet_batches import START_NS, made_batch
 
-from necroscope.fleet.lake_tables import JSON_LIMIT
+from necroscope.fleet.lake_tables import DAY_NS, JSON_LIMIT
 from necroscope.fleet.limits import Limits
-from necroscope.fleet.protocol import DAY_NS, BadBatch, Batch, TooLarge, decode, encode
+from necroscope.fleet.protocol import BadBatch, Batch, TooLarge, decode, encode
 
 
 def content(**changes: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from necroscope.analysis.engine import diagnose
 from necroscope.analysis.report import Report
 from necroscope.fleet import judging
 from necroscope.fleet import sweep as sweeping
-from necroscope.fleet.evidence import StoredBundle, judged_by, note_judged
-from necroscope.fleet.judging import Judged, read_and_judge, without_rows
+from necroscope.fleet.evidence import StoredBundle, mark_judged, read_judged
+from necroscope.fleet.judging import BundleJudgement, read_and_judge, without_rows
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
 from necroscope.fleet.sweep import sweep
@@ -54,7 +54,7 @@ class Here:
     ) -> None:
         self.lake, self.order, self.asked = lake, order, 0
 
-    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
+    def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[BundleJudgement]:
         for one in self.order(list(evidence)):
             self.asked += 1
             yield read_and_judge(self.lake, one, now_ns)
@@ -85,8 +85,8 @@ def test_what_this_version_has_judged_is_not_judged_again(lake: Lake) -> None:
 def test_a_verdict_of_the_node_itself_counts_as_judged(lake: Lake) -> None:
     of_node, of_sweep = put_bundle(lake, "a"), put_bundle(lake, "b")
     write_rows(lake, "incidents", read_and_judge(lake, of_node, NOW_NS).rows, "node", NOW_NS)
-    note_judged(lake, sweeping.__version__, [of_sweep], "writer", NOW_NS)
-    assert judged_by(lake, sweeping.__version__) == {of_node.key, of_sweep.key}
+    mark_judged(lake, sweeping.__version__, [of_sweep], "writer", NOW_NS)
+    assert read_judged(lake, sweeping.__version__) == {of_node.key, of_sweep.key}
     assert sweep(lake, Here(lake)).known == 2
 
 
@@ -136,19 +136,19 @@ def test_the_rows_do_not_depend_on_the_order(lake: Lake, tmp_path: Path) -> None
 def test_a_broken_bundle_is_reported_skipped_and_not_tried_again(lake: Lake) -> None:
     put_bundle(lake, "a")
     broken = put_bundle(lake, "b", content=b"no bundle")
-    told: list[str] = []
-    swept = sweep(lake, Here(lake), tell=told.append)
+    messages: list[str] = []
+    swept = sweep(lake, Here(lake), tell=messages.append)
     assert list(swept.broken) == [broken.path]
     assert swept.incidents == 1
-    assert len(told) == 1
-    assert broken.path in told[0]
+    assert len(messages) == 1
+    assert broken.path in messages[0]
     assert sweep(lake, Here(lake)).known == 2
 
 
 def test_what_could_not_be_read_is_tried_again(lake: Lake) -> None:
     put_bundle(lake, "a")
 
-    def unlucky(evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
+    def unlucky(evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[BundleJudgement]:
         return (without_rows(one, unread="the lake was away") for one in evidence)
 
     swept = sweep(lake, unlucky)
@@ -160,7 +160,7 @@ def test_a_sweep_that_is_interrupted_goes_on_where_it_stopped(lake: Lake) -> Non
     for node in "abc":
         put_bundle(lake, node)
 
-    def interrupted(evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[Judged]:
+    def interrupted(evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[BundleJudgement]:
         yield next(Here(lake)(evidence, now_ns))
         raise KeyboardInterrupt
 
@@ -179,12 +179,12 @@ def test_a_kill_between_rows_and_note_costs_time_and_no_verdict(
     put_bundle(lake, "a")
     with monkeypatch.context() as patch:
         patch.setattr(
-            sweeping, "note_judged", lambda *_: (_ for _ in ()).throw(LakeError("killed"))
+            sweeping, "mark_judged", lambda *_: (_ for _ in ()).throw(LakeError("killed"))
         )
         with pytest.raises(LakeError):
             sweep(lake, Here(lake))
     # The row itself says who judged: it is the note of a bundle with an incident.
-    assert len(judged_by(lake, sweeping.__version__)) == 1
+    assert len(read_judged(lake, sweeping.__version__)) == 1
     assert sweep(lake, Here(lake)).known == 1
 
 

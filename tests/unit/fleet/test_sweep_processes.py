@@ -15,7 +15,7 @@ from tests.fleet_evidence import put_bundle, verdicts_in
 
 from necroscope.fleet import sweep_processes
 from necroscope.fleet.evidence import StoredBundle
-from necroscope.fleet.judging import Judged, read_and_judge
+from necroscope.fleet.judging import BundleJudgement, read_and_judge
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.sweep import sweep
 from necroscope.fleet.sweep_processes import Processes
@@ -28,7 +28,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.open(str(tmp_path / "lake"))
 
 
-def judge_or_die(lake_url: str, evidence: StoredBundle, now_ns: int) -> Judged:
+def judge_or_die(lake_url: str, evidence: StoredBundle, now_ns: int) -> BundleJudgement:
     """As a worker whose machine has no memory left for one bundle."""
     if evidence.node == DEADLY:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -33,7 +33,7 @@ def facts(*rows: tuple[str, int, str | None]) -> pa.Table:
     return pa.Table.from_pylist(whole, schema=LAKE_TABLES["facts"])
 
 
-def told(table: pa.Table) -> list[tuple[Any, ...]]:
+def values_of(table: pa.Table) -> list[tuple[Any, ...]]:
     return [(row["node"], row["time"], row["value"]) for row in table.to_pylist()]
 
 
@@ -52,7 +52,7 @@ def test_rows_go_to_the_files_of_their_days_and_clusters(tmp_path: Path) -> None
     paths = write_rows(lake, "facts", rows, "sweep", START_NS)
     files = [TableFile.of(path) for path in paths]
     assert sorted((file.day.day, file.rows) for file in files if file) == [(9, 2), (10, 1)]
-    assert sorted(told(lake.dataset("facts").to_table())) == sorted(told(rows))
+    assert sorted(values_of(lake.dataset("facts").to_table())) == sorted(values_of(rows))
 
 
 def test_facts_are_written_as_changes(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_facts_are_written_as_changes(tmp_path: Path) -> None:
         "w",
         START_NS,
     )
-    assert told(lake.dataset("facts").to_table()) == [
+    assert values_of(lake.dataset("facts").to_table()) == [
         ("n1", START_NS, "a"),
         ("n1", START_NS + 4, "a"),
     ]
@@ -84,7 +84,7 @@ def test_texts_come_back_as_texts_after_a_merge(tmp_path: Path) -> None:
     )
     merged = read_files(lake, "facts", [path, path], 1 << 20).rows
     [again] = write_rows(lake, "facts", merged, "w", START_NS + 1)
-    assert told(lake.dataset_of("facts", [again]).to_table()) == [
+    assert values_of(lake.dataset_of("facts", [again]).to_table()) == [
         ("n1", START_NS, "a"),
         ("n2", START_NS, None),
     ]
@@ -121,7 +121,7 @@ def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path) -> None:
 
 def test_rows_that_came_twice_are_there_once() -> None:
     rows = facts(("n1", 5, "a"), ("n1", 5, "a"), ("n1", 5, None), ("n1", 5, None), ("n2", 5, "a"))
-    assert sorted(told(distinct("facts", rows)), key=str) == [
+    assert sorted(values_of(distinct("facts", rows)), key=str) == [
         ("n1", 5, "a"),
         ("n1", 5, None),
         ("n2", 5, "a"),
@@ -150,7 +150,7 @@ def test_of_a_run_of_equal_facts_the_first_and_the_last_stay(as_read: bool) -> N
     )
     if as_read:
         rows = rows.set_column(5, "value", rows["value"].dictionary_encode())
-    assert told(without_repetitions(rows)) == [
+    assert values_of(without_repetitions(rows)) == [
         ("m", 2, "a"),
         ("n", 1, "a"),
         ("n", 3, "a"),

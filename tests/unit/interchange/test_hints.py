@@ -27,9 +27,9 @@ from necroscope.interchange.text_pieces import open_text
     ],
 )
 def test_a_path_that_leads_nowhere(tmp_path: Path, read: Callable[[Path], object]) -> None:
-    with pytest.raises(UsageError, match=r"cannot read .*absent: No such file") as told:
+    with pytest.raises(UsageError, match=r"cannot read .*absent: No such file") as found:
         read(tmp_path / "absent")
-    assert told.value.hint
+    assert found.value.hint
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_a_file_of_another_kind(
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as found:
         read(path)
-    assert told.value.hint
+    assert found.value.hint
 
 
 def test_a_file_that_holds_nothing(tmp_path: Path) -> None:
     path = tmp_path / "dmesg.txt"
     path.write_text("2026-04-12T13:20:00+00:00 line\n")
-    with pytest.raises(UsageError, match="none of the files") as told:
+    with pytest.raises(UsageError, match="none of the files") as found:
         import_files([path], tmp_path / "out", Options(to_ns=1))
-    assert "--from" in told.value.hint
+    assert "--from" in found.value.hint

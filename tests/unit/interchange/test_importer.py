@@ -248,7 +248,7 @@ def test_names_of_one_event_are_known_to_be_one():
     [
         ("recording.json", "holds a recording"),
         ("2026-01-01T00-00-00.000Z.live", "live"),
-        ("x", "something else"),
+        ("x", "something other"),
     ],
 )
 def test_a_used_directory_is_refused_and_left_alone(tmp_path, entry, why):
@@ -323,9 +323,9 @@ def test_note_that_many_files_have_is_reported_once(tmp_path):
             DATA / "file.data", tmp_path / "captures" / f"perf-node-20260415-{minute}-120s.data"
         )
     report = import_files([tmp_path / "captures"], tmp_path / "out", Options(search=SEARCH))
-    told = [note for note in report.all_notes() if "times are not wall clock" in note]
-    assert len(told) == 1
-    assert told[0].startswith("perf-node-20260415-1030-120s.data and 2 more files: times are")
+    found = [note for note in report.all_notes() if "times are not wall clock" in note]
+    assert len(found) == 1
+    assert found[0].startswith("perf-node-20260415-1030-120s.data and 2 more files: times are")
 
 
 @pytest.mark.parametrize(("bound", "most"), [("MOST_LINES", 3), ("MOST_CHARACTERS", 18)])

@@ -18,7 +18,7 @@ def test_a_job_brings_the_wheel_the_sets_and_its_steps(tmp_path: Path) -> None:
     job.write(tmp_path / "job.tar")
     with tarfile.open(tmp_path / "job.tar") as archive:
         names = archive.getnames()
-        told = json.load(archive.extractfile("job.json") or io.BytesIO())
+        answer = json.load(archive.extractfile("job.json") or io.BytesIO())
     assert {
         "inside.py",
         "necroscope-1-py3-none-any.whl",
@@ -26,7 +26,7 @@ def test_a_job_brings_the_wheel_the_sets_and_its_steps(tmp_path: Path) -> None:
         "tests/conftest.py",
     } <= set(names)
     assert not [name for name in names if "__pycache__" in name]
-    assert told == {"steps": [["record", "true"]], "seconds_a_step": 60}
+    assert answer == {"steps": [["record", "true"]], "seconds_a_step": 60}
 
 
 def test_a_guest_has_no_network_but_one_that_is_cut_off(tmp_path: Path) -> None:

@@ -44,6 +44,6 @@ def test_a_broken_result_fails_its_check_and_says_why(tmp_path: Path) -> None:
     check = plan.smoke()[0].checks[0]
     assert plan.verdict_of(check, tmp_path, None, "") == (False, "the guest did not get that far")
     assert plan.verdict_of(check, tmp_path, 1, "Traceback")[1] == "exit code 1 inside: Traceback"
-    holds, told = plan.verdict_of(check, tmp_path, 0, "")
+    holds, found = plan.verdict_of(check, tmp_path, 0, "")
     assert not holds
-    assert "Error" in told
+    assert "Error" in found

@@ -41,7 +41,7 @@ def rivals() -> Iterator[int]:
 def test_a_hold_is_as_long_as_asked_on_a_core_that_others_want(rivals: int) -> None:
     with SoftirqHold() as softirqs:
         before_s = time.thread_time()
-        told_s = softirqs.hold(0.4)
+        held_s = softirqs.hold(0.4)
         # By another clock than its own: a hold is all CPU time.
         assert time.thread_time() - before_s == pytest.approx(0.4, rel=0.35)
-    assert told_s == pytest.approx(0.4, rel=0.35)
+    assert held_s == pytest.approx(0.4, rel=0.35)

@@ -93,11 +93,7 @@ def test_ioctls_are_those_of_the_header() -> None:
     def request(direction: int, number: int, size: int) -> int:
         return direction << 30 | size << 16 | ord("$") << 8 | number
 
-    assert (request(0, 0, 0), request(0, 1, 0), request(0, 5, 0)) == (
-        abi.IOC_ENABLE,
-        abi.IOC_DISABLE,
-        abi.IOC_SET_OUTPUT,
-    )
+    assert (request(0, 0, 0), request(0, 5, 0)) == (abi.IOC_ENABLE, abi.IOC_SET_OUTPUT)
     assert (request(1, 4, 8), request(1, 8, 4), request(2, 7, 8)) == (
         abi.IOC_PERIOD,
         abi.IOC_SET_BPF,
@@ -106,8 +102,8 @@ def test_ioctls_are_those_of_the_header() -> None:
 
 
 def test_context_marks_are_the_negative_numbers_of_the_header() -> None:
-    marks = (abi.CONTEXT_HV, abi.CONTEXT_KERNEL, abi.CONTEXT_USER, abi.CONTEXT_MAX)
-    assert [mark - (1 << 64) for mark in marks] == [-32, -128, -512, -4095]
+    marks = (abi.CONTEXT_KERNEL, abi.CONTEXT_USER)
+    assert [mark - (1 << 64) for mark in marks] == [-128, -512]
 
 
 @pytest.mark.skipif(not HEADER.exists(), reason="no kernel headers here")

@@ -19,7 +19,7 @@ from tests.drawn_profile import (
 from necroscope.profile.core import QuestionKind
 
 
-def asked(profile: DrawnProfile) -> list[tuple[str, int]]:
+def questions_of(profile: DrawnProfile) -> list[tuple[str, int]]:
     return [(QuestionKind(question.kind).name, question.pid) for question in profile.asked]
 
 
@@ -28,7 +28,7 @@ def test_a_process_that_is_older_than_the_profile_is_asked_about_once(
 ) -> None:
     profile.sample(1, 10, "main")
     profile.turn()
-    assert asked(profile) == [("NAME", 10), ("CGROUP", 10), ("MAPPINGS", 10), ("BLOCK", 10)]
+    assert questions_of(profile) == [("NAME", 10), ("CGROUP", 10), ("MAPPINGS", 10), ("BLOCK", 10)]
     profile.asked.clear()
     profile.sample(2, 10, "main")
     profile.turn()
@@ -44,7 +44,7 @@ def test_exec_replaces_the_image_and_its_mappings_need_no_question(profile: Draw
     profile.sample(4, 20, "deflate")
     profile.sample_words(5, 20, [profile.address("/bin/sh", "main")])
     assert profile.turn() == ["2 cpu0 sh/20: main", "4 cpu0 gzip/20: deflate", "5 cpu0 gzip/20: ?"]
-    assert set(asked(profile)) == {("CGROUP", 20), ("BLOCK", 20)}
+    assert set(questions_of(profile)) == {("CGROUP", 20), ("BLOCK", 20)}
 
 
 def test_a_child_has_its_parents_mappings_until_it_maps(profile: DrawnProfile) -> None:
@@ -58,8 +58,8 @@ def test_a_child_has_its_parents_mappings_until_it_maps(profile: DrawnProfile) -
     profile.sample(5, 30, "main plugin.so:run")
     profile.sample(6, 20, "plugin.so:run")
     assert profile.turn() == ["3 cpu0 sh/30: main", "5 cpu0 sh/30: main run", "6 cpu0 sh/20: ?"]
-    assert ("MAPPINGS", 30) not in asked(profile)
-    assert ("NAME", 30) not in asked(profile)
+    assert ("MAPPINGS", 30) not in questions_of(profile)
+    assert ("NAME", 30) not in questions_of(profile)
 
 
 def test_a_mapping_lies_over_an_older_one(profile: DrawnProfile) -> None:
@@ -196,7 +196,7 @@ def test_after_records_were_lost_everything_is_asked_again(profile: DrawnProfile
     profile.mapped[10].append(profile.mapping("/bin/renamed"))
     profile.sample(2, 10, "main")
     assert profile.turn() == ["2 cpu0 renamed/10: main"]
-    assert asked(profile)[:3] == [("NAME", 10), ("CGROUP", 10), ("MAPPINGS", 10)]
+    assert questions_of(profile)[:3] == [("NAME", 10), ("CGROUP", 10), ("MAPPINGS", 10)]
 
 
 def test_a_time_that_overflows_is_the_last_one_there_is(profile: DrawnProfile) -> None:

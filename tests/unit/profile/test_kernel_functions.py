@@ -233,6 +233,29 @@ def test_kallsyms_is_not_read_again_without_a_change_or_too_early() -> None:
     assert kernel.reloads == 0
 
 
+def test_code_that_the_kernels_records_name_does_not_make_it_read_kallsyms_again() -> None:
+    kernel = Kernel()
+    assert kernel.name(MODULES) == ""
+    kernel.functions.load(MODULES, 0x40, b"bpf_prog_1")
+    assert kernel.name(MODULES) == "bpf_prog_1\t[bpf]"
+    kernel.functions.unload(MODULES, 0x40)
+    assert kernel.name(MODULES) == ""
+    assert kernel.reloads == 0
+
+
+def test_kallsyms_is_read_again_when_more_programs_were_loaded_than_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernel_functions, "_MOST_LOADED", 1)
+    kernel = Kernel()
+    assert kernel.name(MODULES) == ""
+    kernel.now += ((MODULES, "bpf_prog_0"),)
+    for number in range(2):
+        kernel.functions.load(MODULES + 0x40 * number, 0x40, b"bpf_prog_%d" % number)
+    assert kernel.name(MODULES) == "bpf_prog_0"
+    assert kernel.reloads == 1
+
+
 def test_what_was_answered_before_kallsyms_could_be_read_is_asked_for_again() -> None:
     kernel = Kernel()
     kernel.functions.may_reload = False

@@ -95,5 +95,5 @@ def test_a_library_for_a_newer_c_library(tmp_path: Path) -> None:
     )
     newer = compiled(tmp_path / "libprofile.so", code, "-nostdlib", str(libc / "libc.so.6"))
     shutil.rmtree(libc)
-    assert "libprofile.so cannot be loaded on this " in (told := facts(newer))
-    assert "GLIBC_2.99" in told
+    assert "libprofile.so cannot be loaded on this " in (found := facts(newer))
+    assert "GLIBC_2.99" in found

@@ -33,7 +33,7 @@ def write(disk: Disk, second: int) -> None:
     disk.write(RowBatch({"cores": [row]}), 0, START_NS + second * NS_PER_S)
 
 
-def told(disk: Disk, words: str) -> bool:
+def says(disk: Disk, words: str) -> bool:
     """Whether it says so within a moment."""
     deadline, notices = time.monotonic() + 10, ""
     while words not in notices and time.monotonic() < deadline:

@@ -12,8 +12,8 @@ from tests.unit.recorder.opened_disk import (
     START_NS,
     open_disk,
     refuse,
+    says,
     space,
-    told,
     wait_for_all_before_a_pin,
     wait_for_row,
     write,
@@ -42,7 +42,7 @@ def test_rows_that_met_an_error_of_the_directory_are_a_gap(
         patched.setattr(disk_module, "_KEEP_HOUSE_S", -1.0)
         patched.setattr(disk_module.os, "statvfs", refuse(errno.EIO))
         write(disk, 2)
-        assert told(disk, "recording pauses: recording directory: [Errno 5]")
+        assert says(disk, "recording pauses: recording directory: [Errno 5]")
     write(disk, 3)
     disk.close()
     store = Store.open(directory)
@@ -134,7 +134,7 @@ def test_the_rows_that_met_the_free_space_floor_are_in_the_gap(
     monkeypatch.setattr(disk_module.os, "statvfs", space(0.0))
     write(disk, 6)
     wait_for_all_before_a_pin(disk, directory)
-    assert told(disk, "short of its free-space floor of 1%; free space, or lower --free-floor")
+    assert says(disk, "short of its free-space floor of 1%; free space, or lower --free-floor")
     monkeypatch.setattr(disk_module.os, "statvfs", space(0.5))
     write(disk, 9)
     disk.close()
@@ -154,7 +154,7 @@ def test_a_pin_that_cannot_be_written_is_reported(
 ) -> None:
     monkeypatch.setattr(disk_module, "write_pins", refuse(errno.EROFS))
     disk.pin(Pin(START_NS, START_NS + NS_PER_S, "core_held: core 1"))
-    assert told(disk, "Read-only file system")
+    assert says(disk, "Read-only file system")
 
 
 def test_many_pins_at_once_are_written_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +234,7 @@ def test_a_pin_that_came_since_the_last_listing_keeps_its_segments_when_room_is_
     disk = open_disk(directory)
     monkeypatch.setattr(disk_module, "write_pins", refuse(errno.EROFS))
     disk.pin(Pin(START_NS - 170 * NS_PER_S, START_NS - 160 * NS_PER_S, "core_held: core 1"))
-    assert told(disk, "Read-only file system")
+    assert says(disk, "Read-only file system")
     disk._make_room(errno.ENOSPC)
     assert [segment_start_ns(path.name) for path in segment_paths(directory)] == [
         START_NS - minute * 60 * NS_PER_S for minute in (3, 1)

@@ -209,6 +209,12 @@ def test_a_source_whose_descriptor_is_readable_is_read_at_once() -> None:
     recorder._close()
 
 
+def written_gaps(recorder: Recorder) -> list[Row]:
+    """Once they are flushed."""
+    recorder._flush(recorder._now())
+    return recorder._sink.rows("gaps", 0, 1 << 62)  # type: ignore[attr-defined, no-any-return]
+
+
 class TroubledSource(FakeSource):
     """Fails in a part, as a whole, or not at all."""
 
@@ -234,15 +240,33 @@ def test_each_trouble_of_a_source_is_a_gap_of_its_own_tables() -> None:
     assert notices_after("broken", "frames") == ["frames: gone", "stacks: broken"]
     assert notices_after("", "frames", "samples") == ["frames: gone", "samples: gone"]
     assert notices_after("") == []
-    gaps = [(row[2], row[3], row[0] < row[1]) for row in recorder._batch.rows["gaps"]]
-    assert gaps == [
-        ("frames", "gone", False),
-        ("stacks", "broken", False),
-        ("stacks", "broken", True),
-        ("samples", "gone", False),
+    assert [(row[2], row[3], row[0] < row[1]) for row in written_gaps(recorder)] == [
         ("frames", "gone", True),
+        ("stacks", "broken", True),
         ("samples", "gone", True),
     ]
+    recorder._close()
+
+
+class LossySource(FakeSource):
+    """Each read finds that something has just been lost."""
+
+    def read(self, now: Moment) -> Reading:
+        return Reading(gaps=[Gap("log", now.time_ns, now.time_ns, "too many lines", lost=2)])
+
+
+def test_losses_in_quick_succession_are_one_gap() -> None:
+    source = LossySource("log", 10)
+    recorder, *_ = made(others=[source])
+    recorder._start()
+    began = recorder._now()
+    for read in range(300):
+        at_ns = read * NS_PER_MS
+        recorder._read(source, Moment(began.time_ns + at_ns, began.monotonic_ns + at_ns))
+    (gap,) = written_gaps(recorder)
+    assert gap[1] - gap[0] >= 299 * NS_PER_MS
+    assert gap[5] == 602  # with the read at the start
+    assert recorder.status.gaps == 1
     recorder._close()
 
 

@@ -12,8 +12,8 @@ from tests.unit.recorder.opened_disk import (
     START_NS,
     open_disk,
     refuse,
+    says,
     space,
-    told,
     wait_for_row,
     write,
 )
@@ -37,7 +37,7 @@ def test_a_node_without_room_for_a_process_keeps_its_journals(
     monkeypatch.setattr(seal_queue, "Child", refuse(errno.EAGAIN))
     write(disk, 1)
     disk.start_segment(START_NS + 2 * NS_PER_S)
-    assert told(disk, "stays a journal: Resource temporarily unavailable")
+    assert says(disk, "stays a journal: Resource temporarily unavailable")
     write(disk, 3)
     disk.close()
     assert Store.open(directory).rows("cores", 0, 1 << 62).num_rows == 2
@@ -130,7 +130,7 @@ def test_a_child_that_was_killed_leaves_its_journal_a_gap_and_nothing_else(
     disk.start_segment(START_NS)
     wait_until(lambda: children)
     children[0].returncode = -9
-    assert told(
+    assert says(
         disk,
         f"segment {journal.name} stays a journal: the process that seals was killed by signal 9",
     )
@@ -165,7 +165,7 @@ def test_what_another_process_seals_is_not_removed(
     lock = lock_directory(journal)
     assert lock is not None
     children[0].returncode = -9
-    assert told(disk, "stays a journal")
+    assert says(disk, "stays a journal")
     assert children[0].unfinished.exists()
     os.close(lock)
     disk.close()
@@ -178,7 +178,7 @@ def test_journals_beyond_an_hour_of_them_stay_as_they_are(
     journals = add_journals(directory, -5, -4, -3)
     disk = open_disk(directory)
     disk.start_segment(START_NS)
-    assert told(
+    assert says(
         disk, f"segment {journals[0].name} stays a journal: more than 2 segments wait to be sealed"
     )
     disk.close()
@@ -194,6 +194,6 @@ def test_a_child_that_the_kernel_does_not_let_go_is_left(
     disk.start_segment(START_NS)
     wait_until(lambda: children)
     children[0].is_late = True
-    assert told(disk, f"segment {journal.name} stays a journal: the process that seals did not end")
+    assert says(disk, f"segment {journal.name} stays a journal: the process that seals did not end")
     assert children[0].status is None
     disk.close()

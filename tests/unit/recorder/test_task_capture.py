@@ -45,13 +45,13 @@ class FakeSampler:
 
 
 class FakeDescriber:
-    def __init__(self, told: TaskDescription) -> None:
-        self._told = told
+    def __init__(self, description: TaskDescription) -> None:
+        self._description = description
         self.asked: list[tuple[int, int, int | None]] = []
 
     def describe_task(self, pid: int, tid: int, first_argument: int | None) -> TaskDescription:
         self.asked.append((pid, tid, first_argument))
-        return self._told
+        return self._description
 
 
 class Captured:
@@ -139,7 +139,7 @@ def capture_of(
     def make(
         py_spy: str,
         tasks: list[SeenTask] | dict[int, list[SeenTask]],
-        told: TaskDescription = PYTHON,
+        description: TaskDescription = PYTHON,
     ) -> Captured:
         program = tmp_path / "py-spy"
         program.write_text(f"#!/bin/sh\n{py_spy}\n")
@@ -147,7 +147,7 @@ def capture_of(
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         sampler, describer = (
             FakeSampler({3: tasks} if isinstance(tasks, list) else tasks),
-            FakeDescriber(told),
+            FakeDescriber(description),
         )
         return Captured(sampler, describer, tmp_path)
 
@@ -188,7 +188,7 @@ def test_a_dump_that_is_none_has_no_stack(dump: bytes) -> None:
 
 
 def test_a_task_is_reported_by_its_samples_and_by_proc(capture_of: Callable[..., Captured]) -> None:
-    told = TaskDescription(
+    found = TaskDescription(
         "dockerd",
         state="R",
         policy="other",
@@ -197,7 +197,7 @@ def test_a_task_is_reported_by_its_samples_and_by_proc(capture_of: Callable[...,
         file="/proc/1/mountinfo",
     )
     captured = capture_of(
-        HANG, [seen(40, 41, comm="dockerd", argument=5), seen(50, argument=1 << 40)], told
+        HANG, [seen(40, 41, comm="dockerd", argument=5), seen(50, argument=1 << 40)], found
     )
     first, second = captured.fire()
     assert (first["time"], first["cpu"], first["trigger"], first["pid"], first["tid"]) == (
@@ -268,9 +268,9 @@ def test_garbage_gives_a_row_without_a_stack(
 def test_a_worker_that_renamed_itself_is_known_by_what_it_runs(
     capture_of: Callable[..., Captured], tmp_path: Path
 ) -> None:
-    told = TaskDescription("ray::worker", executable="/usr/bin/python3.11")
+    found = TaskDescription("ray::worker", executable="/usr/bin/python3.11")
     captured = capture_of(
-        answering(tmp_path, [thread(40, "train")]), [seen(40, comm="ray::worker")], told
+        answering(tmp_path, [thread(40, "train")]), [seen(40, comm="ray::worker")], found
     )
     assert captured.fire() == []
     assert captured.wait()[0]["python_stack"] == "train (train.py:1)"

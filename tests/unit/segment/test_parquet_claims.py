@@ -87,7 +87,7 @@ def test_texts_that_share_their_beginnings_are_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "facts"),
     [
         # RowGroup: num_rows, in front of file_offset.
         (b"\x16\xc8\x01\x26", b"\x16\xc6\x01\x26", "100 values in 99 rows"),
@@ -98,10 +98,10 @@ def test_texts_that_share_their_beginnings_are_refused(path: Path) -> None:
     ],
 )
 def test_a_footer_that_contradicts_itself_is_refused(
-    path: Path, old: bytes, new: bytes, told: str
+    path: Path, old: bytes, new: bytes, facts: str
 ) -> None:
     content = written(path, {"time": pa.array(TIMES)}, store_schema=False)
-    with pytest.raises(CorruptData, match=told):
+    with pytest.raises(CorruptData, match=facts):
         read_footer(footer_of(with_footer(content, old, new)))
 
 

@@ -61,7 +61,7 @@ def test_old_recording_is_taken_up(recording):
 
 def test_directory_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(RecordingError, match="something else") as caught:
+    with pytest.raises(RecordingError, match="something other than a recording") as caught:
         make_recording(tmp_path, IDENTITY)
     assert caught.value.hint
     assert not (tmp_path / "recording.json").exists()

@@ -52,7 +52,7 @@ def test_a_daemon_that_never_stops_talking_is_cut_off(tmp_path: Path) -> None:
     with unix_daemon(tmp_path / "d.sock", lambda _: b"x" * 100_000):
         connection = DaemonSocket.connect_unix(tmp_path, "/d.sock", 5, 50_000)
         connection.send(b"go")
-        with pytest.raises(SourceUnavailable, match="says more than is taken"):
+        with pytest.raises(SourceUnavailable, match="sends more than is accepted"):
             b"".join(iter(connection.receive, b""))
         connection.close()
 

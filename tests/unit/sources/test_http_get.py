@@ -36,7 +36,7 @@ def test_status_and_body_come_back(tmp_path: Path) -> None:
 def test_what_is_no_http_is_said(tmp_path: Path, reply: bytes) -> None:
     with (
         unix_daemon(tmp_path / "d.sock", lambda _: reply),
-        pytest.raises(SourceUnavailable, match="speaks no HTTP"),
+        pytest.raises(SourceUnavailable, match="the answer is not HTTP"),
     ):
         ask(tmp_path)
 
@@ -45,6 +45,6 @@ def test_a_head_without_end_is_given_up(tmp_path: Path) -> None:
     endless = b"HTTP/1.0 200 OK\r\n" + b"A: b\r\n" * 20_000
     with (
         unix_daemon(tmp_path / "d.sock", lambda _: endless),
-        pytest.raises(SourceUnavailable, match="speaks no HTTP"),
+        pytest.raises(SourceUnavailable, match="the answer is not HTTP"),
     ):
         ask(tmp_path)

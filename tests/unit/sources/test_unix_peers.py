@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.sources import unix_peers
+from necroscope.sources.unix_peers import socket_reader
 
 
 def test_a_client_of_a_socket_is_found_by_its_pid(tmp_path: Path) -> None:
@@ -17,14 +18,16 @@ def test_a_client_of_a_socket_is_found_by_its_pid(tmp_path: Path) -> None:
         client.connect(path)
         connection, _ = server.accept()
         with connection:
-            found = unix_peers.clients(Path("/"), path)
-    if not found:
+            inodes = unix_peers.peers([path])
+            found = unix_peers.holders(Path("/"), inodes, socket_reader(Path("/")))
+    if not inodes:
         pytest.skip("this kernel does not tell the peers of Unix sockets")
-    assert found == [str(os.getpid())]
+    assert list(found.values()) == [str(os.getpid())]
 
 
 def test_a_socket_without_a_client_has_none(tmp_path: Path) -> None:
-    assert unix_peers.clients(Path("/"), str(tmp_path / "none.sock")) == []
+    assert unix_peers.peers([str(tmp_path / "none.sock")]) == []
+    assert unix_peers.holders(Path("/"), [], socket_reader(Path("/"))) == {}
 
 
 @pytest.mark.parametrize("body", [b"", b"\0" * 16, b"\0" * 16 + b"\1\0\0\0", b"\0" * 17])

@@ -7,9 +7,9 @@ from necroscope.stakeout.comparison import compare
 
 def test_eight_pairs_of_one_kind_decide_and_seven_do_not() -> None:
     assert compare([(True, False)] * 7).better is None
-    told = compare([(True, False)] * 8)
-    assert told.better == "a"
-    assert told.words == "A goes well more often than B"
+    answer = compare([(True, False)] * 8)
+    assert answer.better == "a"
+    assert answer.words == "A goes well more often than B"
     assert compare([(False, True)] * 8).better == "b"
 
 
@@ -31,8 +31,8 @@ def test_looking_after_every_pair_does_not_find_what_is_not_there() -> None:
         counts = [0, 0]
         for a, _ in pairs:
             counts[a] += 1
-            told = compare([(True, False)] * counts[1] + [(False, True)] * counts[0])
-            if told.better is not None:
+            answer = compare([(True, False)] * counts[1] + [(False, True)] * counts[0])
+            if answer.better is not None:
                 wrong += 1
                 break
     assert wrong <= 50
@@ -41,6 +41,6 @@ def test_looking_after_every_pair_does_not_find_what_is_not_there() -> None:
 def test_a_real_difference_is_found() -> None:
     lot = random.Random(2)
     pairs = [(lot.random() < 0.95, lot.random() < 0.6) for _ in range(80)]
-    told = compare(pairs).as_json()
-    assert told["better"] == "a"
-    assert told["a"]["interval"][0] > told["b"]["interval"][1]
+    answer = compare(pairs).as_json()
+    assert answer["better"] == "a"
+    assert answer["a"]["interval"][0] > answer["b"]["interval"][1]

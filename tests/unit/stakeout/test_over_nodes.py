@@ -59,11 +59,11 @@ def test_all_nodes_run_until_the_rounds_are_over(tmp_path: Path) -> None:
 
 def test_variants_are_run_in_pairs_until_one_is_known_to_be_better(tmp_path: Path) -> None:
     outcome = experiment(tmp_path, ["gpu-1", "gpu-2"], "true", "false", repeat=100).run()
-    told = outcome.comparison
-    assert told is not None
-    assert told.better == "a"
+    found = outcome.comparison
+    assert found is not None
+    assert found.better == "a"
     assert outcome.ended == "A goes well more often than B"
-    assert 8 <= told.pairs <= 10
+    assert 8 <= found.pairs <= 10
     pairs = {(run.node, run.number) for run in outcome.runs}
     assert len(outcome.runs) == 2 * len(pairs)
 

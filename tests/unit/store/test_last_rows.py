@@ -26,25 +26,27 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return Store.open(recording)
 
 
-def told(last: LastRows) -> list[str]:
+def messages_of(last: LastRows) -> list[str]:
     return last.rows.column("message").to_pylist()
 
 
 def test_all_rows_of_a_window_come_in_order(store: Store) -> None:
     last = read_last_rows(store, "events", *WINDOW, most=10, limit=TimeLimit())
-    assert told(last) == ["at 0", "at 300", "at 600"]
+    assert messages_of(last) == ["at 0", "at 300", "at 600"]
     assert last.left_out == []
-    assert told(read_last_rows(store, "events", *WINDOW, most=3, limit=TimeLimit())) == told(last)
-    assert told(read_last_rows(store, "events", at(6), at(605), most=10, limit=TimeLimit())) == [
-        "at 300"
-    ]
+    assert messages_of(
+        read_last_rows(store, "events", *WINDOW, most=3, limit=TimeLimit())
+    ) == messages_of(last)
+    assert messages_of(
+        read_last_rows(store, "events", at(6), at(605), most=10, limit=TimeLimit())
+    ) == ["at 300"]
 
 
 def test_of_many_rows_the_last_are_kept_and_older_ones_not_read(store: Store) -> None:
     last = read_last_rows(
         store, "events", *WINDOW, columns=["time", "message"], most=1, limit=TimeLimit()
     )
-    assert told(last) == ["at 600"]
+    assert messages_of(last) == ["at 600"]
     assert last.left_out == ["before 2025-10-09T09:04:05.000Z: only the last 1 are listed"]
     oldest = store.catalog.reader(store.catalog.segments[0])
     assert oldest.bytes_read == 0
@@ -55,7 +57,7 @@ def test_the_time_limit_leaves_out_the_oldest_and_says_so(store: Store) -> None:
     last = read_last_rows(
         store, "events", *WINDOW, most=10, limit=TimeLimit(1, lambda: next(clock))
     )
-    assert told(last) == ["at 600"]
+    assert messages_of(last) == ["at 600"]
     assert last.left_out == [
         "the time limit of 1 s: 2025-10-09T08:54:00.000Z to 2025-10-09T09:04:00.000Z was not read"
     ]

@@ -32,11 +32,14 @@ def test_what_says_whose_node_it_is_is_left_out(tmp_path: Path) -> None:
     segment.seal()
     write_excerpt(Store.open(recording), at(0), at(5), tmp_path / "part", is_redacted=True)
     part = Store.open(tmp_path / "part")
-    told = {name: part.rows(name, 0, 1 << 62).to_pylist() for name in part.info().tables}
-    assert SECRET not in repr(told)
-    assert "node-a" not in repr(told)
+    answer = {name: part.rows(name, 0, 1 << 62).to_pylist() for name in part.info().tables}
+    assert SECRET not in repr(answer)
+    assert "node-a" not in repr(answer)
     assert SECRET not in repr(part.catalog.identity)
-    assert [one["name"] for one in told["facts"]] == ["vm.swappiness", "eth0 driver"]
-    assert {one["message"] for one in told["events"]} == {"(redacted)", "ena: Trigger reset is on"}
-    assert [one["argv0"] for one in told["tasks"]] == ["(redacted)/run", "/usr/sbin/sshd"]
-    assert len(told["cores"]) > 0
+    assert [one["name"] for one in answer["facts"]] == ["vm.swappiness", "eth0 driver"]
+    assert {one["message"] for one in answer["events"]} == {
+        "(redacted)",
+        "ena: Trigger reset is on",
+    }
+    assert [one["argv0"] for one in answer["tasks"]] == ["(redacted)/run", "/usr/sbin/sshd"]
+    assert len(answer["cores"]) > 0

@@ -53,9 +53,9 @@ def test_a_function_or_a_module_is_found_and_a_lost_frame_is_not(
     "expression", ["f(", "[", "*", "a{2000}", "(?=look)ahead", r"(a)\1", "\udc80"]
 )
 def test_what_is_none_is_reported_with_what_is_not_supported(expression: str) -> None:
-    with pytest.raises(UsageError, match="not a valid regular expression") as told:
+    with pytest.raises(UsageError, match="not a valid regular expression") as found:
         Selection.of(frames=expression)
-    assert "look-around and back-references are not supported" in told.value.hint
+    assert "look-around and back-references are not supported" in found.value.hint
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(a|aa)+$", "(.*a){20}b"])

@@ -12,7 +12,7 @@ from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
 
 
-def asked(store: Store, question, from_s: float = 0, to_s: float = 1):
+def ask(store: Store, question, from_s: float = 0, to_s: float = 1):
     reading = WindowReading(store, at(from_s), at(to_s), TimeLimit())
     return reading, list(reading.segments(question))
 
@@ -70,7 +70,7 @@ def test_recorded_is_the_window_without_holes_and_gaps(tmp_path):
         Gap("nics", at(9), at(10), "x"),
     ]
     store = Store.open(draw(tmp_path / "r", "time: 0  1\n a  a", "time: 9  10\n b  b", gaps=gaps))
-    reading, _ = asked(store, lambda reader: None, 0.5, 9.95)
+    reading, _ = ask(store, lambda reader: None, 0.5, 9.95)
     assert reading.recorded() == [(at(0.5), at(1) + 1), (at(9), at(9.6)), (at(9.7), at(9.95))]
     assert reading.recorded(frozenset({1})) == [
         (at(0.5), at(1) + 1),
@@ -83,9 +83,7 @@ def test_recorded_is_the_window_without_holes_and_gaps(tmp_path):
 
 def test_many_gaps_are_reported_in_few_words(tmp_path):
     gaps = [Gap("samples", at(0.1), at(0.2), f"cause {n}") for n in range(9)]
-    reading, _ = asked(
-        Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=1)), lambda reader: None
-    )
+    reading, _ = ask(Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=1)), lambda reader: None)
     assert reading.left_out()[-1] == "and 4 more gaps"
     assert len(reading.left_out()) == 6
 
@@ -94,7 +92,7 @@ def test_gaps_far_apart_are_not_told_as_one(tmp_path):
     gaps = [
         Gap("samples", at(second), at(second + 0.1), "overran", lost=1) for second in (0.1, 0.3, 8)
     ]
-    reading, _ = asked(
+    reading, _ = ask(
         Store.open(draw(tmp_path / "r", "a", gaps=gaps, until=9)), lambda reader: None, 0, 9
     )
     assert reading.left_out() == [

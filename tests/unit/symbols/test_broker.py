@@ -4,6 +4,7 @@ own children, and nothing else.
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -110,6 +111,13 @@ def test_of_other_processes_it_reads_three_files(broker: Broker) -> None:
     for name in ("mem", "environ", "../1/stack", "root"):
         with pytest.raises(PermissionError):
             broker.read(pid, name)
+
+
+def test_of_other_processes_it_lists_the_sockets(broker: Broker) -> None:
+    with socket.socket() as held, open("/dev/null", "rb"):
+        assert b"%d" % os.fstat(held.fileno()).st_ino in broker.sockets(os.getpid()).split()
+    with pytest.raises(OSError, match="No such file"):
+        broker.sockets(1 << 30)
 
 
 def test_its_end_is_reported_and_nothing_waits_for_it(broker: Broker) -> None:

@@ -236,8 +236,8 @@ def test_from_within_a_namespace_the_running_kernel_is_read_rightly(
         f"echo $$ > {path}/cgroup.procs && exec unshare --cgroup --mount sh -c '{inner}' sh \"$@\""
     )
     command = ["sh", "-c", outer, "sh", sys.executable, "-c", IN_A_NAMESPACE, str(os.getpid())]
-    told = json.loads(
+    answer = json.loads(
         subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60).stdout
     )
     own = parse_cgroup(Path("/proc/self/cgroup").read_bytes(), {}) or ""
-    assert told == [f"{own.rstrip('/')}/{path.name}", own]
+    assert answer == [f"{own.rstrip('/')}/{path.name}", own]

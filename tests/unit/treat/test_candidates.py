@@ -34,7 +34,7 @@ def test_each_local_file_system_is_looked_at_once_and_memory_first() -> None:
 
 
 def test_shared_memory_segments_are_read_with_their_attachments() -> None:
-    assert parse_segments(SHM) == [SharedSegment(3, 8192, 100, 2, 4096)]
+    assert parse_segments(SHM) == [SharedSegment(3, 8192, 2, 4096)]
     assert parse_segments("") == []
 
 

@@ -37,18 +37,18 @@ HOSTILE = "a\nnode      b\r\x1b[2J\x1b]0;title\x07\x9b31m\u202eevil\u200b"
 
 
 def test_the_json_has_the_keys_that_are_promised() -> None:
-    told = info_to_json(INFO)
-    assert list(told) == [
+    answer = info_to_json(INFO)
+    assert list(answer) == [
         *("schema", "node", "labels", "from", "to", "cpus", "segments", "bytes", "tables"),
         *("gaps", "lost_samples", "idle_samples", "pins", "clock_lead_ns"),
     ]
-    assert told.keys() == info_to_json(EMPTY).keys()
-    assert [gap.keys() for gap in told["gaps"]] == [
+    assert answer.keys() == info_to_json(EMPTY).keys()
+    assert [gap.keys() for gap in answer["gaps"]] == [
         {"table", "from", "to", "cause", "cpu", "lost"},
         {"table", "from", "to", "cause"},
     ]
-    assert [pin.keys() for pin in told["pins"]] == [{"from", "to", "reason"}]
-    assert (told["tables"], told["from"], info_to_json(EMPTY)["from"]) == (
+    assert [pin.keys() for pin in answer["pins"]] == [{"from", "to", "reason"}]
+    assert (answer["tables"], answer["from"], info_to_json(EMPTY)["from"]) == (
         INFO.tables,
         "2026-11-15T22:00:00.000Z",
         None,

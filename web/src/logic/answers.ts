@@ -90,7 +90,7 @@ export interface CountersAnswer {
   left_out: string[];
 }
 
-export type WaitKind = "runnable" | "blocked" | "futex" | "file_lock" | "unread" | "stopped" | "unanswered";
+export type WaitKind = "runnable" | "blocked" | "futex" | "file_lock" | "unread" | "stopped" | "unanswered" | "semaphore" | "unserved" | "asleep";
 
 /** Waits of one kind of the tasks of one name, with tasks of one name in the way; of all waits, not only of those listed. */
 export interface WaitGroup {

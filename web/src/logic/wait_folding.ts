@@ -15,6 +15,9 @@ const KIND_FRAME: Record<WaitKind, string> = {
   unread: "[waits until the other end reads]",
   stopped: "[is stopped]",
   unanswered: "[waits to read, others behind it]",
+  semaphore: "[waits for a semaphore]",
+  unserved: "[waits for an answer]",
+  asleep: "[sleeps, others behind it]",
 };
 
 /** Below each program the kind of wait, then who had the core, or the kernel's functions; widths are milliseconds. */

@@ -12,6 +12,9 @@ export const WAIT_KIND_TEXT: Record<WaitKind, string> = {
   unread: "full pipe or socket",
   stopped: "was stopped",
   unanswered: "waited to read, others behind it",
+  semaphore: "semaphore that processes share",
+  unserved: "server that had not read its question",
+  asleep: "slept, others behind it",
 };
 
 /** Kinds that are drawn alike: for a core, in the kernel for another, for a lock that programs share. */
@@ -22,7 +25,7 @@ export const WAIT_FAMILY_TEXT: Record<WaitFamily, string> = {
   blocked: "slept in the kernel, for another process, or was stopped",
   futex: "lock of its own program, or on a file",
 };
-export const familyOf = (kind: WaitKind): WaitFamily => (kind === "runnable" ? "runnable" : kind === "futex" || kind === "file_lock" ? "futex" : "blocked");
+export const familyOf = (kind: WaitKind): WaitFamily => (kind === "runnable" ? "runnable" : kind === "futex" || kind === "semaphore" || kind === "file_lock" ? "futex" : "blocked");
 
 export interface PlacedWait {
   range: Range;
@@ -98,5 +101,5 @@ export function emptyText(tables: Record<string, number>, gaps: readonly Gap[]):
   const cause = gaps.find((gap) => gap.table === "waits")?.cause;
   if (cause) return `No wait is known here, and waits were not fully recorded: ${cause}.`;
   if (tables["run_delay"] || tables["waits"]) return "No task waited longer than the recorder's threshold here (setting `waits`, 20 ms unless it was changed).";
-  return "Waits were not recorded: the recording was imported, or made with `waits = \"0s\"`, or by an older version. `necroscope record` as root, on a kernel with BTF, records every wait over 20 ms.";
+  return "Waits were not recorded: an import, an older version, no root, no BTF, or waits = 0s.";
 }

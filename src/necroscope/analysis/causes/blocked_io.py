@@ -31,6 +31,7 @@ from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.evidence import of_event, suffering
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.hung_tasks import hung_tasks
+from necroscope.analysis.page_writers import pages_moved
 from necroscope.analysis.report import Culprit, Evidence, Origin, WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
@@ -89,6 +90,7 @@ def assess(case: Case) -> Assessment | None:
     is_still = _is_still(case, done)
     is_reported = bool(events) or bool(_standing(case, "io_hung"))
     moves, ran = ([], []) if is_reported else (_moves(case), _ran(case))
+    moves += [] if is_reported or waits_for_server else pages_moved(case, stood)
     has_stood = bool(stood) and (waits_for_server or is_still) and not (moves or ran)
     is_certain = is_reported or has_stood
     waits_for_disk = not (is_certain or waits_for_server)
@@ -147,13 +149,13 @@ def _is_flat(case: Case, level: float, spread: float) -> bool:
 def _evidence(
     case: Case, events: list[JoinedEvent], level: float, done: tuple[float, float] | None
 ) -> list[Evidence]:
-    stalled = f"some work stalled for I/O {level:.0%} of {case.seconds:.0f} s"
+    stalled = f"some work stalled on I/O {level:.0%} of {case.seconds:.0f} s"
     idle = case.counters.machine_share("idle") or 0.0
     texts = []
     if case.has(EpisodeKind.IO_BLOCKED):
         texts.append((f"{stalled}, at a level that hardly changed", "pressure"))
     if done is not None:
-        text = f"{done[0]:,.0f} completions of storage per second, {done[1]:,.0f} before"
+        text = f"storage completed {done[0]:,.0f} requests per second, {done[1]:,.0f} before"
         texts.append((text, "softirqs"))
     texts.append((f"the cores were idle or waiting {idle:.0%} of the time", "cores"))
     return [
@@ -217,8 +219,7 @@ def _moves(case: Case) -> list[Evidence]:
         return []
     return [
         case.evidence(
-            "who stood in state D at the first look had run before the second: slow I/O, not a"
-            " hang",
+            "a task in state D at the first look had run before the second: slow I/O, not a hang",
             "tasks",
         )
     ]
@@ -237,7 +238,7 @@ def _ran(case: Case) -> list[Evidence]:
     if share >= case.limits.runs:
         return [
             case.evidence(
-                f"who was found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a"
+                f"tasks found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a"
                 " hang",
                 "samples",
             )
@@ -272,7 +273,7 @@ def _blocked(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, list[Evide
         counts = Counter(row["comm"] for row in rows)
         first = max(rows, key=lambda row: counts[row["comm"]])
         path = tuple(reversed(first["stack"].split(";"))) if first["stack"] else ()
-        others = f" and {len(rows) - 1} more stand" if len(rows) > 1 else " stands"
+        others = f" and {len(rows) - 1} more are" if len(rows) > 1 else " is"
         where = f" in {path[-1]}" if path else ""
         file = f", at {first['file']}" if first["file"] else ""
         still = ", and did not run once in 6 s" if hung else ""
@@ -350,11 +351,10 @@ def _number(value: object) -> int | None:
 def _summary(case: Case, culprit: Culprit, stood: set[int]) -> str:
     server = _silent_server(case)
     if server is not None:
-        return f"the NFS server {server.name} does not answer, and who touches its files waits"
+        return f"the NFS server {server.name} does not answer, and tasks that touch its files wait"
     others = (stood | {row["pid"] for row in _standing(case)}) - {culprit.pid}
-    who = f"{culprit.comm} and others have" if others else f"{culprit.comm} has"
-    who = who if culprit.comm else "tasks have"
-    return f"{who} waited {case.seconds:.0f} s for I/O that did not complete"
+    who = f"{culprit.comm} and others" if others else culprit.comm
+    return f"{who or 'tasks'} waited {case.seconds:.0f} s for I/O that did not complete"
 
 
 CAUSE = Cause(

@@ -29,7 +29,7 @@ COMPACTS: Final = functions(
 HUGE_FAULT: Final = functions(
     "do_huge_pmd_anonymous_page __do_huge_pmd_anonymous_page hugepage_madvise madvise_collapse"
 )
-ASKED: Final = functions("sysctl_compaction_handler compact_store compact_nodes")
+BY_REQUEST: Final = functions("sysctl_compaction_handler compact_store compact_nodes")
 THREADS: Final = functions("kcompactd kcompactd_do_work khugepaged")
 STALLS: Final = Rise(
     "memory", "compact_stall", Threshold(1.0, "each is an allocation that stood and waited")
@@ -59,7 +59,7 @@ def assess(case: Case) -> Assessment | None:
     why, fix = _reason(found)
     return found.assessment(
         summary=(
-            f"{found.who} is in compaction {why} for {found.share:.0%} of what {case.place}"
+            f"{found.who} compacts memory {why}: {found.share:.0%} of what {case.place}"
             f" does{case.beat}"
         ),
         origin=origin_of(found.culprit) or Origin("kernel", "kcompactd"),
@@ -71,8 +71,8 @@ def assess(case: Case) -> Assessment | None:
 
 def _reason(found: Match) -> tuple[str, tuple[str, ...]]:
     """What asked for contiguous memory, and what to do about that."""
-    if _is_mostly_below(found, ASKED):
-        return "that it asked for itself (vm.compact_memory)", (
+    if _is_mostly_below(found, BY_REQUEST):
+        return "at its own request (vm.compact_memory)", (
             "stop the job that writes to /proc/sys/vm/compact_memory",
         )
     if _is_mostly_below(found, HUGE_FAULT):

@@ -95,7 +95,7 @@ def _counts(case: Case) -> list[Evidence]:
     texts = (
         swing is not None
         and level is not None
-        and f"dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end",
+        and f"the number of dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end",
         negative and f"negative ones, of names that do not exist, changed by {negative:,.0f}",
     )
     return [case.evidence(text, "memory") for text in texts if text]
@@ -154,7 +154,7 @@ CAUSE = Cause(
             "a memory limit on the prober's cgroup bounds what it leaves behind (dentries are"
             " charged to it)"
         ),
-        "fs.dentry-negative and its like where the kernel offers them",
+        "limits on negative dentries (fs.dentry-negative and similar), where the kernel has them",
     ),
     verify=("the fifth number of /proc/sys/fs/dentry-state stays below a few hundred thousand",),
     will_not_help=(

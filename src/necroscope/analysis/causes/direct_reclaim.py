@@ -91,7 +91,7 @@ CAUSE = Cause(
             " the watermarks)"
         ),
         (
-            "vm.min_free_kbytes was raised too far? then nearly all memory is below the watermark:"
+            "if vm.min_free_kbytes was raised too far, nearly all memory is below the watermark:"
             " put it back"
         ),
         "lock the memory of what must not wait (mlockall): it still must not allocate",

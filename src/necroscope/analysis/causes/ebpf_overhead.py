@@ -75,7 +75,7 @@ def assess(case: Case) -> Assessment | None:
         origin=Origin("kernel", name) if programs else None,
         evidence=[
             case.evidence(text, "samples", case.core)
-            for text in [*texts, f"those who paid: {bill}"]
+            for text in [*texts, f"tasks that paid: {bill}"]
         ],
     )
 

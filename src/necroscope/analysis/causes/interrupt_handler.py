@@ -172,7 +172,7 @@ def _rates(case: Case, held: _Held) -> Iterator[Evidence]:
         processed = case.counters.rate("softnet", "processed", cpu=case.core)
         yield case.evidence(
             f"{processed.now or 0:,.0f} packets/s ({processed.before or 0:,.0f}/s before):"
-            f" {held.packet_us:,.0f} us for each, where 10 are usual",
+            f" {held.packet_us:,.0f} us for each; 10 us is usual",
             "softnet",
             case.core,
         )

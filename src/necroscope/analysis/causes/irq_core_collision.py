@@ -133,8 +133,8 @@ def _fix(case: Case, culprit: Culprit | None) -> tuple[str, ...]:
         return ()
     others = _ranges([cpu for cpu in case.node.cpus if cpu != case.core])
     what = (
-        f"a stop-gap: all threads of {culprit.comm} away from the core that polls; masks of their"
-        " own are overwritten"
+        f"a stop-gap: moves all threads of {culprit.comm} off the core that polls, and overwrites"
+        " masks they set themselves"
     )
     return (f"taskset -apc {others} {culprit.pid}  # {what}",)
 

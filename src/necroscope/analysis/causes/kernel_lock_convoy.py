@@ -16,7 +16,8 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.convoys import Convoy, convoys
+from necroscope.analysis.convoy import Convoy
+from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds

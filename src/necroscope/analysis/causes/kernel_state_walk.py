@@ -240,8 +240,8 @@ def _growth(walk: _Walk) -> list[Evidence]:
     if turn_s is not None and len(walk.turns) > 1:
         first_s = float(walk.turns.seconds[0])
         text = (
-            f"{len(walk.turns)} turns of {walk.section.function}: {first_s * 1e3:,.0f} ms the"
-            f" first, {turn_s * 1e3:,.0f} ms the latest, without a pause"
+            f"{walk.section.function} ran {len(walk.turns)} times: the first took"
+            f" {first_s * 1e3:,.0f} ms, the latest {turn_s * 1e3:,.0f} ms, without a pause"
         )
         found.append(case.evidence(text, "samples"))
     if population is None:
@@ -250,7 +250,7 @@ def _growth(walk: _Walk) -> list[Evidence]:
     text = f"{now:,.0f} {walk.words}, {first:,.0f} when the recording began"
     if walk.relation is not None:
         power = walk.relation.exponent
-        how = "in proportion to" if power < 1.4 else f"with the power of {power:.1f} of"
+        how = "in proportion to" if power < 1.4 else f"with the power {power:.1f} of"
         text += f"; the time of a turn grows {how} their number ({walk.relation.sureness:.0%} sure)"
     return [*found, case.evidence(text, "populations")]
 
@@ -260,8 +260,8 @@ def _competition(walk: _Walk) -> list[Evidence]:
     if chosen is None or not others:
         return []
     text = (
-        f"{others[0].words} grew alike: to find which of the two it is, let one of them grow or"
-        " shrink alone, and see whether a turn takes longer"
+        f"{others[0].words} grew as fast: to find out which of the two is walked, let one of them"
+        " grow or shrink alone, and see whether a turn takes longer"
     )
     return [walk.case.evidence(text, "populations")]
 
@@ -280,7 +280,7 @@ def _summary(walk: _Walk, maker: str | None) -> str:
     cost = format_duration(round(state.per_object_ns))
     when = ""
     if state.one_second_at_ns is not None:
-        when = f"; at this growth one walk takes 1 s by {format_moment(state.one_second_at_ns)}"
+        when = f"; at this growth one walk will take 1 s by {format_moment(state.one_second_at_ns)}"
     return f"{held}: about {cost} for each of {over}{when}"
 
 

@@ -55,7 +55,7 @@ def assess(case: Case) -> Assessment | None:
         summary=f"{worst.words()}: {_why(wait, ahead)}",
         culprit=culprit,
         origin=_origin(wait, culprit),
-        fix=_fix(worst, wait, ahead),
+        fix=_fix(worst, wait),
     )
 
 
@@ -121,21 +121,13 @@ def _in_the_way(case: Case, wait: TaskWait, ahead: Waiter | None) -> list[Eviden
     return [case.evidence(f"{ahead.comm}[{ahead.tid}] was found in {where}", "waits")]
 
 
-def _fix(beat: LateBeat, wait: TaskWait, ahead: Waiter | None) -> tuple[str, ...]:
-    words = wait.channel.words
+def _fix(beat: LateBeat, wait: TaskWait) -> tuple[str, ...]:
     if wait.is_for_a_core:
         return (
             f"renice -n -10 -p {beat.pid}  # until it starts again",
             "for good: a larger cpu.weight for its cgroup, or a reserved core (systemReserved)",
         )
-    if wait.channel.kind != STOPPED:
-        return ()
-    if "frozen" in words:
-        undo = "echo 0 > cgroup.freeze there (v1: THAWED > freezer.state)"
-        return (f"cat /proc/{beat.pid}/cgroup, then {undo}, if it was frozen by mistake",)
-    if ahead is not None:
-        return (f"end what traces it, {ahead.comm} (pid {ahead.pid}), or let it go on",)
-    return (f"kill -CONT {beat.pid}  # if it was stopped by mistake",)
+    return (wait.to_go_on,) if wait.channel.kind == STOPPED else ()
 
 
 CAUSE = Cause(

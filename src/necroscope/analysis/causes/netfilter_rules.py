@@ -59,9 +59,9 @@ def assess(case: Case) -> Assessment | None:
 def _walk(case: Case, walked: float) -> Assessment:
     of_packets = walked / max(case.samples.now.share(PACKETS), walked)
     processed = case.counters.rate("softnet", "processed", cpu=case.core).now
-    texts = [(f"that is {of_packets:.0%} of all that was done with packets", "samples")]
+    texts = [(f"that is {of_packets:.0%} of the core's work on packets", "samples")]
     if processed is not None:
-        texts.append((f"with {processed:,.0f} packets/s only", "softnet"))
+        texts.append((f"at only {processed:,.0f} packets/s", "softnet"))
     name = f"{_family(case, IPTABLES)} rules"
     return Assessment(
         explains=walked,

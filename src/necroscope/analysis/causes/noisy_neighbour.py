@@ -48,7 +48,9 @@ def assess(case: Case) -> Assessment | None:
     culprit = _culprit(case, noisy)
     who = ", ".join(queue.programs[:3])
     waited = f"tasks of {victim} ({who}) waited {waited_s:.1f} s in all for core {case.core}"
-    fill = f"tasks of {noisy} had {had:.0%} of core {case.core} meanwhile, of {victim} {own:.0%}"
+    fill = (
+        f"tasks of {noisy} had {had:.0%} of core {case.core} meanwhile, those of {victim} {own:.0%}"
+    )
     return Assessment(
         explains=had,
         is_confirmed=_is_felt(case, queue, victim) and had >= _least(case),

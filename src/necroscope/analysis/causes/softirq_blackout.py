@@ -25,7 +25,7 @@ from necroscope.analysis.stacks import SOFTIRQ
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.model.definitions import STALL_NS
-from necroscope.model.units import NS_PER_S
+from necroscope.model.units import NS_PER_S, format_duration
 
 _VECTORS: Final = ("timer", "net_rx", "net_tx", "sched", "rcu", "tasklet", "block", "hi", "hrtimer")
 LIMITS: Final = Thresholds(
@@ -75,8 +75,8 @@ def assess(case: Case) -> Assessment | None:
             "a second kind of softirq that waits too (BPF on irq:softirq_raise and softirq_entry)"
         ),
         summary=(
-            f"{who}held back all softirqs of core {case.core}, up to {longest_s:.1f} s at a"
-            f" time{case.beat}"
+            f"{who}held back all softirqs of core {case.core}, for up to"
+            f" {format_duration(round(longest_s * NS_PER_S))} at a time{case.beat}"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
@@ -138,15 +138,15 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
     if _all_waited(case):
         return [
             case.evidence(
-                "softirqs waited on all cores: a virtual machine that its host did not run"
-                " looks so",
+                "softirqs waited on all cores: a virtual machine looks the same while its host"
+                " does not run it",
                 "softirq_delay",
             )
         ], 0.6
     if len(lost := _lost_the_same(case)) > 1:
         text = (
-            f"{len(lost)} cores lost the same time and the others were idle: a machine that host or"
-            " firmware stopped looks so"
+            f"{len(lost)} cores lost the same time and the others were idle: a machine looks the"
+            " same while its host or firmware stops it"
         )
         return [case.evidence(text, "cores")], 0.6
     return [], 0.0

@@ -17,7 +17,7 @@ from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
-from necroscope.analysis.wait_channels import ORDINARY_SLEEP, UNANSWERED, UNREAD
+from necroscope.analysis.wait_channels import UNREAD
 
 LIMITS: Final = Thresholds(
     longest_s=Threshold(2.0, "less is a reader that has much to do"),
@@ -32,12 +32,7 @@ def assess(case: Case) -> Assessment | None:
     reader, longest = convoy.holder, convoy.longest
     culprit = convoy.culprit(case.node)
     whose = f"{reader.comm}[{reader.pid}]" if reader else "another process"
-    held_up_s = sum(
-        wait.seconds
-        for wait in convoy.chain
-        if wait.channel.kind not in (ORDINARY_SLEEP, UNANSWERED, UNREAD)
-    )
-    is_held_up = held_up_s >= case.limits.held_up * longest.seconds
+    is_held_up = convoy.held_up_s >= case.limits.held_up * longest.seconds
     own_will = case.evidence(f"no wait of {whose} itself is recorded: it may be slow", "waits")
     return Assessment(
         explains=0.9,

@@ -14,6 +14,7 @@ from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence, Origin
+from necroscope.analysis.scheduling import waits_for_the_core
 from necroscope.analysis.task_origin import process_origin
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.unnamed_origin import origin_behind
@@ -53,7 +54,7 @@ def assess(case: Case) -> Assessment:
     )
     path = f" in {culprit.path[-1]}" if who and culprit and culprit.path else ""
     most = (
-        f", {share:.0%} of it by {culprit.comm}"
+        f", with {culprit.comm} on it {share:.0%} of the time"
         if culprit and case.core is not None and 0 < share < _HOLDS
         else ""
     )
@@ -75,18 +76,10 @@ def assess(case: Case) -> Assessment:
 
 def _who_waited(case: Case) -> str:
     """The ordinary task that waited longest for the core, if that was long."""
-    waits = [
-        wait
-        for wait in case.waits
-        if wait.is_for_a_core
-        and wait.cpu == case.core
-        and wait.is_ordinary
-        and wait.seconds >= _LONG_S
-    ]
-    longest = max(waits, key=lambda wait: wait.seconds, default=None)
-    if longest is None:
+    waits = waits_for_the_core(case, _LONG_S)
+    if not waits:
         return ""
-    return f", and {longest.task.comm} waited up to {longest.seconds:.1f} s for it"
+    return f", and {waits[0].task.comm} waited up to {waits[0].seconds:.1f} s for it"
 
 
 def _of_the_log(case: Case) -> Assessment:

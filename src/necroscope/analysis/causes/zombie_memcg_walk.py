@@ -189,15 +189,15 @@ CAUSE = Cause(
             " (shows it; --yes does it)"
         ),
         (
-            "where that cannot be: sync; echo 1 > /proc/sys/vm/drop_caches, on a core without"
+            "if that is not possible: sync; echo 1 > /proc/sys/vm/drop_caches, on a core without"
             " network queues"
         ),
         (
-            "the risk of that: a cold cache and a burst of I/O for the whole node, and one more"
-            " walk over them all"
+            "the risk of drop_caches: the whole node has a cold cache and a burst of I/O, and the"
+            " kernel walks all of them once more"
         ),
         "if tmpfs or shared memory files pin them, delete those files: reclaim does not free them",
-        "drain and reboot where that is not enough",
+        "if that is not enough, drain the node and reboot it",
         (
             "a kernel from 5.8 on reads memory.numa_stat without the walk; from 7.2 on dead cgroups"
             " are not pinned by cache pages"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.pod_chain import pod_maker
 from necroscope.analysis.recreations import RecreationLoop, find_loops
 from necroscope.model.units import NS_PER_S
 
@@ -16,6 +17,8 @@ QUESTION: Final = "crash-loop"
 MANY_RESTARTS: Final = 5
 # Twice the longest that a kubelet waits before it starts a container again.
 RECENT_NS: Final = 600 * NS_PER_S
+# A loop whose last turn is this long ago may have been in a slow one.
+_SOON_NS: Final = 20 * NS_PER_S
 _DEAD_STATES: Final = frozenset({"exited", "dead", "stopped", "created"})
 
 
@@ -28,9 +31,14 @@ def examine(seen: Seen) -> list[Finding]:
     ]
     return [
         *(_of_unit(row, seen) for row in units),
-        *(_of_container(row) for row in containers),
+        *(_of_container(row, seen) for row in containers),
         *(_of_recreation(loop, seen) for loop in recreated(seen)),
     ]
+
+
+def is_going_on(loop: RecreationLoop, now_ns: int) -> bool:
+    """Whether the next container can be waited for."""
+    return now_ns - loop.last_ns <= max(_SOON_NS, 3 * loop.period_ns)
 
 
 def units_to_ask(seen: Seen) -> list[str]:
@@ -43,8 +51,8 @@ def _looping_units(seen: Seen) -> list[NamedRow]:
     return [row for row in seen.newest("units", "unit") if _is_looping_unit(row)]
 
 
-def _quoted(unit: str, seen: Seen) -> list[str]:
-    return [f"its log: {line}" for line in seen.own_logs.get(unit, ())]
+def _quoted(name: str, seen: Seen) -> list[str]:
+    return [f"its log: {line}" for line in seen.own_logs.get(name, ())]
 
 
 def recreated(seen: Seen) -> list[RecreationLoop]:
@@ -95,26 +103,28 @@ def _of_unit(row: NamedRow, seen: Seen) -> Finding:
     )
 
 
-def _of_container(row: NamedRow) -> Finding:
+def _of_container(row: NamedRow, seen: Seen) -> Finding:
     name = "/".join(
         str(part)
         for part in (row["namespace"], row["pod"], row["name"] or row["container"])
         if part
     )
-    facts = f"exit code {row['exit_code']}, image {row['image']}, by {row['runtime']}"
-    return Finding(
-        QUESTION,
-        Level.PROBLEM,
-        f"container {name} crash-loops: {number(row['restarts']):,} restarts",
-        (facts,),
-        "",
-    )
+    facts = [f"exit code {row['exit_code']}, image {row['image']}, by {row['runtime']}"]
+    title = f"container {name} crash-loops: {number(row['restarts']):,} restarts"
+    if not row["pod"]:
+        return Finding(QUESTION, Level.PROBLEM, title, tuple(facts))
+    uid = str(row["pod_uid"]) if row["pod_uid"] else None
+    maker = pod_maker(str(row["namespace"]), str(row["pod"]), uid, seen.rows("events"))
+    made_by = maker.describe()
+    facts += [made_by] if made_by else []
+    return Finding(QUESTION, Level.PROBLEM, title, tuple(facts), maker.hint())
 
 
 def _of_recreation(loop: RecreationLoop, seen: Seen) -> Finding:
     """The hint acts on the unit: a container that is removed comes back."""
     end = loop.describe_end()
     facts = [f"{end}, image {loop.image}" if end else f"image {loop.image}"]
+    facts += _quoted(loop.title, seen)
     if loop.unit is None:
         facts.append("no restart counter rises; who makes it was not seen")
         hint = f"what starts it? look for {loop.title} in the files of units and in crontabs"
@@ -123,7 +133,7 @@ def _of_recreation(loop: RecreationLoop, seen: Seen) -> Finding:
     row = next((row for row in seen.newest("units", "unit") if row["unit"] == loop.unit), None)
     if row is not None and row["fragment"]:
         facts.append(f"unit file {row['fragment']}, {row['file_state']}, preset {row['preset']}")
-    facts += _quoted(loop.unit, seen)
+    facts += [f"the unit's log: {line}" for line in seen.own_logs.get(loop.unit, ())]
     hint = f"journalctl -u {loop.unit}; unused? systemctl disable --now {loop.unit}"
     return Finding(QUESTION, Level.PROBLEM, _recreation_title(loop), tuple(facts), hint)
 

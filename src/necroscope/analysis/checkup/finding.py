@@ -46,7 +46,7 @@ class Seen:
     """The node as it was seen until `now_ns`; rows come as mappings, because few of them are looked
     at. `recording` is the directory of the node's recorder, if one runs; `silent` are the
     tables whose source had not answered when the look was over; `own_logs` are the last lines that
-    units wrote, where they were asked for; `makers` has, by what a container is
+    units and containers wrote, where they were asked for; `makers` has, by what a container is
     called, the unit that makes it and how that is known.
     """
 
@@ -72,7 +72,7 @@ class Seen:
     def closer_look(self, length: str) -> str:
         """The command that says more: of the recorder that runs, or of one to start."""
         if self.recording is not None:
-            return f"a recorder runs: necroscope diagnose {self.recording}"
+            return f"ask the running recorder: necroscope diagnose {self.recording}"
         return f"record it: necroscope record --for {length}, then: necroscope diagnose"
 
     def samples(self) -> list[Sampled]:

@@ -36,7 +36,7 @@ _ALARMS: Final = {
 }
 # The kernel keeps a real-time task from taking a whole core, as it should: by itself nothing is
 # wrong.
-_ONLY_TOLD: Final = frozenset({"rt_throttled"})
+_ONLY_NOTICED: Final = frozenset({"rt_throttled"})
 
 
 def examine(seen: Seen) -> list[Finding]:
@@ -51,7 +51,7 @@ def examine(seen: Seen) -> list[Finding]:
 def _finding(kind: str, rows: list[NamedRow], seen: Seen) -> Finding:
     last = rows[-1]
     age_ns = max(seen.now_ns - number(last["time"]), 0)
-    level = Level.PROBLEM if age_ns <= RECENT_NS and kind not in _ONLY_TOLD else Level.NOTICE
+    level = Level.PROBLEM if age_ns <= RECENT_NS and kind not in _ONLY_NOTICED else Level.NOTICE
     hint = (
         f"if it ran then, the recorder explains it: necroscope diagnose {seen.recording}"
         if seen.recording is not None

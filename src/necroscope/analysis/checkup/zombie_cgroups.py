@@ -59,11 +59,11 @@ def _finding(dead: int, live: int, closer_look: str) -> Finding:
     )
     facts = (
         (
-            "on its own this costs memory, no time; it starves a core when something walks them"
-            f" all: {walkers}"
+            "on its own this costs memory but no time; it starves a core when something walks"
+            f" them all: {walkers}"
         ),
     )
-    hint = f"who leaks them: {closer_look}; what a walk costs: necroscope check --probe"
+    hint = f"to see who leaks them, {closer_look}; what a walk costs: necroscope check --probe"
     return Finding(
         QUESTION,
         Level.NOTICE,

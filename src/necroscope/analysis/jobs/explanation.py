@@ -8,18 +8,21 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from necroscope.analysis.jobs.member import BLOCKED, STARVED, JobNode, Member, NodeIncident, Stop
-from necroscope.analysis.report import UNKNOWN
-from necroscope.model.units import NS_PER_S
+from necroscope.analysis.jobs.member import (
+    BLOCKED,
+    EDGE_NS,
+    STARVED,
+    JobNode,
+    Member,
+    NodeIncident,
+    Stop,
+)
 
 # The group that is throttled or squeezed is the victim's own: the limit is to blame.
-_OWN_LIMITS: Final = frozenset({"cpu-quota-throttle", "cpuset-squeeze"})
+_QUOTA, _SQUEEZE = "cpu-quota-throttle", "cpuset-squeeze"
 _OF_ALL_CORES: Final = frozenset({"vm-steal"})
 # Tasks that read or write stand, whoever they are.
 _STANDING_IO: Final = frozenset({"blocked-io", "writeback-stall"})
-_SURE: Final = 0.5
-# An incident is judged by ticks: its edges are that far off.
-_EDGE_NS: Final = 5 * NS_PER_S
 # What lasts for less than this part of a stop does not explain it.
 _LEAST_PART: Final = 0.3
 
@@ -41,13 +44,13 @@ def explain(member: Member, node: JobNode | None, own: Collection[int]) -> Expla
     near = [
         one
         for one in (node.incidents if node is not None else ())
-        if one.confidence >= _SURE and one.cause != UNKNOWN and _part(one, stop) >= _LEAST_PART
+        if one.is_sure and _part(one, stop) >= _LEAST_PART
     ]
     near.sort(key=lambda one: -_part(one, stop))
     for one in near:
-        if one.cause in _OWN_LIMITS and stop.how == STARVED and _is_own_group(one, member):
+        if _speaks_of_limit(one, stop) and _is_own_group(one, member):
             return Explanation(one.origin or one.cause, one)
-    for one in near:
+    for one in near if not stop.is_throttled else ():
         is_own = one.culprit_pid in own
         if _speaks_of_core(one, stop, by) and not is_own:
             return Explanation(by or one.culprit or one.origin or one.cause, one)
@@ -59,9 +62,18 @@ def explain(member: Member, node: JobNode | None, own: Collection[int]) -> Expla
 
 def _part(incident: NodeIncident, stop: Stop) -> float:
     """Of the stop, with the edges of the incident."""
-    from_ns = max(incident.from_ns - _EDGE_NS, stop.from_ns)
-    to_ns = min(incident.to_ns + _EDGE_NS, stop.to_ns)
+    from_ns = max(incident.from_ns - EDGE_NS, stop.from_ns)
+    to_ns = min(incident.to_ns + EDGE_NS, stop.to_ns)
     return max(0, to_ns - from_ns) / max(1, stop.to_ns - stop.from_ns)
+
+
+def _speaks_of_limit(incident: NodeIncident, stop: Stop) -> bool:
+    """An incident may hold several things that follow each other: that there was a throttle in it
+    does not tell that there was one in the stop.
+    """
+    if incident.cause == _QUOTA:
+        return stop.is_throttled
+    return incident.cause == _SQUEEZE and stop.how == STARVED and not stop.is_throttled
 
 
 def _is_own_group(incident: NodeIncident, member: Member) -> bool:

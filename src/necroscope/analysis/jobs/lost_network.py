@@ -11,18 +11,23 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from necroscope.analysis.jobs.member import JobNode, NodeEvent, NodeIncident
-from necroscope.analysis.report import UNKNOWN
+from necroscope.analysis.jobs.member import EDGE_NS, JobNode, NodeEvent, NodeIncident
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 _LINK_DOWN: Final = "nic_link_down"
-NETWORK_EVENTS: Final = frozenset({"nic_reset", "nic_tx_timeout", "nic_reset_failed", _LINK_DOWN})
+_NETWORK_EVENTS: Final = frozenset({"nic_reset", "nic_tx_timeout", "nic_reset_failed", _LINK_DOWN})
+# Kinds of events that a job's story asks for.
+JOB_EVENTS: Final = _NETWORK_EVENTS | {
+    "job_stalled",
+    "job_member_died",
+    "oom_kill",
+    "container_oom",
+    "clock_step",
+}
 # How long a member may wait for its peer after the network is back: TCP doubles its time-out up to
 # the length of what it lived through, and Ray needs 65 s.
 _PATIENCE_NS: Final = 75 * NS_PER_S
-_EDGE_NS: Final = 5 * NS_PER_S
-_SURE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +67,18 @@ def lost_network(
     lost = [
         one
         for one in node.events
-        if one.kind in NETWORK_EVENTS and one.by_kernel and one.time_ns >= life.from_ns
+        if one.kind in _NETWORK_EVENTS and one.by_kernel and one.time_ns >= life.from_ns
     ]
     for incident in sorted(node.incidents, key=lambda one: (one.core is None, -one.from_ns)):
-        is_named = incident.cause != UNKNOWN and incident.confidence >= _SURE
         is_before = incident.from_ns <= death_ns <= incident.to_ns + _PATIENCE_NS
-        if not is_named or not is_before or incident.culprit_pid in own_pids:
+        if not incident.is_sure or not is_before or incident.culprit_pid in own_pids:
             continue
-        around = Span(incident.from_ns - _EDGE_NS, incident.to_ns + _EDGE_NS)
+        around = Span(incident.from_ns - EDGE_NS, incident.to_ns + EDGE_NS)
         for event in lost:
             if event.kind != _LINK_DOWN and around.contains(event.time_ns):
                 return LostNetwork(event, incident)
     for event in reversed(lost):
-        is_before = event.time_ns - _EDGE_NS <= death_ns <= event.time_ns + _PATIENCE_NS
+        is_before = event.time_ns - EDGE_NS <= death_ns <= event.time_ns + _PATIENCE_NS
         if event.kind == _LINK_DOWN and is_before:
             return LostNetwork(event)
     return None

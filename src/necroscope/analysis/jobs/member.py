@@ -5,13 +5,33 @@ how each stood before the end, and what its node went through.
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from necroscope.analysis.report import UNKNOWN
 from necroscope.model.span import Lasting, Span
-from necroscope.model.units import format_moment
+from necroscope.model.units import NS_PER_S, format_moment
+
+_SURE: Final = 0.5
+# An incident is judged by ticks: its edges are that far off.
+EDGE_NS: Final = 5 * NS_PER_S
 
 # How a member stood. Those in the middle are done to it; one that waits, waits for a peer.
 RUNNING, WAITING = "running", "waiting"
 STARVED, BLOCKED, FROZEN = "starved", "blocked", "frozen"
 HELD: Final = frozenset({STARVED, BLOCKED, FROZEN})
+_WORDS: Final = {
+    RUNNING: "running",
+    WAITING: "waiting",
+    STARVED: "runnable and not run",
+    BLOCKED: "asleep in the kernel (state D)",
+    FROZEN: "stopped by a signal or a debugger",
+}
+# What another did, to one that was held so.
+_BY_WORDS: Final = {
+    STARVED: "had the core",
+    BLOCKED: "had what it slept for",
+    FROZEN: "stopped it",
+}
+# In place of who held it: its own limit, and of which cgroup.
+QUOTA_OF: Final = "the CPU quota of "
 # No clock was compared with another: the best that can be said of NTP that works.
 UNMEASURED_ERROR_NS: Final = 1_000_000_000
 
@@ -19,7 +39,7 @@ UNMEASURED_ERROR_NS: Final = 1_000_000_000
 @dataclass(frozen=True, slots=True)
 class Stop(Lasting):
     """A stretch in which a member got nothing done. `by` had the core, or what it slept for, in
-    most of it, if one program did; `by_pid` if it was one process.
+    most of it, if one program did; `by_pid` if it was one process. Or `by` is its own CPU quota.
     """
 
     how: str
@@ -29,6 +49,18 @@ class Stop(Lasting):
     by: str | None = None
     by_pid: int | None = None
     by_cgroup: str | None = None
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self.how]
+
+    @property
+    def by_words(self) -> str:
+        return "was used up" if self.is_throttled else _BY_WORDS[self.how]
+
+    @property
+    def is_throttled(self) -> bool:
+        return self.by is not None and self.by.startswith(QUOTA_OF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +163,10 @@ class NodeIncident(Lasting):
     culprit_pid: int | None = None
     culprit_cgroup: str | None = None
     origin: str | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        return self.cause != UNKNOWN and self.confidence >= _SURE
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,26 +7,27 @@ from typing import Any, Final
 import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays, read
-from necroscope.analysis.jobs.lost_network import NETWORK_EVENTS
+from necroscope.analysis.jobs.core_holder import with_core_holder
+from necroscope.analysis.jobs.lost_network import JOB_EVENTS
 from necroscope.analysis.jobs.member import JobNode, Member, NodeEvent, NodeIncident
-from necroscope.analysis.jobs.stops import LOOK_BACK_NS, MemberWait, ProgressTick, stop_of
+from necroscope.analysis.jobs.stops import (
+    LOOK_BACK_NS,
+    MemberWait,
+    ProgressTick,
+    Throttle,
+    stop_of,
+)
+from necroscope.analysis.machine_episodes import throttled_rows
 from necroscope.analysis.recording import Recording
 from necroscope.analysis.report import Incident
 from necroscope.analysis.task_waits import TaskWait, task_waits
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
-# Kinds of events that a job's story asks for.
-JOB_EVENTS: Final = NETWORK_EVENTS | {
-    "job_stalled",
-    "job_member_died",
-    "oom_kill",
-    "container_oom",
-    "clock_step",
-}
 _EVENT: Final = ("kind", "message", "by_kernel", "pid", "cpu", "device")
 # A wait that began before is in rows that come after.
 _LATE_NS: Final = 120 * NS_PER_S
+_QUOTA: Final = ("path", "visible", "throttled_ns", "nr_throttled")
 _TICK: Final = ("time", "cpu", "state", "elapsed_ns", "cpu_ns", "delay_ns")
 
 
@@ -51,15 +52,30 @@ class Standing:
     """How members of a recording stood before a moment, from its ticks and waits in a span."""
 
     def __init__(self, recording: Recording, span: Span) -> None:
+        self._recording = recording
         self._ticks, self._waits = _Ticks(recording, span), _Waits(recording, span)
+        rows = read(recording, "cgroups", _waits_span(span), _QUOTA)
+        self._throttled = list(throttled_rows(rows))
 
     def of(self, member: Member, last_ns: int) -> Member:
         """Before its end, or before `last_ns` if it lives."""
         until_ns = member.ended_ns if member.ended_ns is not None else last_ns
         own = self._ticks.of(member.pid, member.job)
         seen_ns = max([member.seen_ns, *(tick.time_ns for tick in own[-1:])])
-        stop = stop_of(own, self._waits.of(member.pid), until_ns)
+        stop = stop_of(own, self._waits.of(member.pid), until_ns, self._throttles(member.cgroup))
+        if stop is not None:
+            stop = with_core_holder(self._recording, stop, member)
         return replace(member, stop=stop, seen_ns=seen_ns)
+
+    def _throttles(self, cgroup: str | None) -> list[Throttle]:
+        return [
+            Throttle(int(to_ns - elapsed), int(to_ns), int(throttled), path)
+            for path, rows, elapsed_ns, _ in self._throttled
+            if f"{cgroup or '/'}/".startswith(f"{path.rstrip('/')}/")
+            for to_ns, elapsed, throttled in zip(
+                rows["time"], elapsed_ns, rows["throttled_ns"], strict=True
+            )
+        ]
 
 
 def read_node(
@@ -163,8 +179,7 @@ class _Waits:
     """
 
     def __init__(self, recording: Recording, span: Span) -> None:
-        window = Span(max(0, span.from_ns - LOOK_BACK_NS), span.to_ns + _LATE_NS)
-        self._rows = read(recording, "waits", window)
+        self._rows = read(recording, "waits", _waits_span(span))
 
     def of(self, pid: int) -> list[MemberWait]:
         if not len(self._rows):
@@ -172,6 +187,10 @@ class _Waits:
         own = self._rows.at(self._rows["pid"] == pid)
         waits = task_waits(own, least_ns=0)
         return [_member_wait(one) for one in waits if one.is_for_a_core or one.task.tid == pid]
+
+
+def _waits_span(span: Span) -> Span:
+    return Span(max(0, span.from_ns - LOOK_BACK_NS), span.to_ns + _LATE_NS)
 
 
 def _member_wait(wait: TaskWait) -> MemberWait:

@@ -9,7 +9,16 @@ class       running     ------- starved -------
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from necroscope.analysis.jobs.member import BLOCKED, FROZEN, HELD, RUNNING, STARVED, WAITING, Stop
+from necroscope.analysis.jobs.member import (
+    BLOCKED,
+    FROZEN,
+    HELD,
+    QUOTA_OF,
+    RUNNING,
+    STARVED,
+    WAITING,
+    Stop,
+)
 from necroscope.model.units import NS_PER_S
 
 # Two tasks that share a core fairly wait half of the time, which slows and does not stop.
@@ -24,6 +33,8 @@ _BETWEEN_NS: Final = 2_500_000_000
 _AT_THE_END_NS: Final = 15 * NS_PER_S
 # Of a wait: one that ran for less of it was not what was in the way.
 _LEAST_RUN: Final = 0.1
+# Of a stop: throttled for less of it, its quota was not what held it.
+_LEAST_THROTTLED: Final = 0.75
 LOOK_BACK_NS: Final = 180 * NS_PER_S
 
 
@@ -58,8 +69,22 @@ class MemberWait(NamedTuple):
         return ran_ns is None or ran_ns >= _LEAST_RUN * (self.to_ns - self.from_ns)
 
 
+class Throttle(NamedTuple):
+    """A row of a member's cgroup, or of one above it: for how long within a stretch it had used up
+    its CPU quota.
+    """
+
+    from_ns: int
+    to_ns: int
+    throttled_ns: int
+    cgroup: str
+
+
 def stop_of(
-    ticks: Sequence[ProgressTick], waits: Sequence[MemberWait], until_ns: int
+    ticks: Sequence[ProgressTick],
+    waits: Sequence[MemberWait],
+    until_ns: int,
+    throttles: Sequence[Throttle] = (),
 ) -> Stop | None:
     """The longest stretch in which something held it, of those that reach `until_ns`; else the one
     in which it waited at the end: one that waits for a peer then was not what the peer waited for.
@@ -70,13 +95,13 @@ def stop_of(
     held = [one for one in stretches if one.how in HELD]
     late = [one for one in held if one.to_ns >= until_ns - _AT_THE_END_NS]
     if late:
-        return _with_who(max(late, key=_length_ns), waits)
+        return _with_who(max(late, key=_length_ns), waits, throttles)
     waiting = [one for one in stretches if one.how == WAITING]
     asleep = _asleep(waits, until_ns)
     if asleep is not None or (waiting and waiting[-1].to_ns >= until_ns - _AT_THE_END_NS):
         return asleep or waiting[-1]
     if held:
-        return _with_who(max(held, key=_length_ns), waits)
+        return _with_who(max(held, key=_length_ns), waits, throttles)
     return waiting[-1] if waiting else None
 
 
@@ -134,8 +159,15 @@ def _stretches(ticks: Iterable[ProgressTick]) -> list[Stop]:
     return found
 
 
-def _with_who(stop: Stop, waits: Sequence[MemberWait]) -> Stop:
-    """The process, else the program, that was in the way for most of the time that was waited."""
+def _with_who(stop: Stop, waits: Sequence[MemberWait], throttles: Sequence[Throttle] = ()) -> Stop:
+    """Its own quota if it was throttled for most of it; else the process, else the program, that
+    was in the way for most of the time that was waited.
+    """
+    limited = {one.cgroup for one in throttles} if stop.how == STARVED else set()
+    for cgroup in sorted(limited, key=_depth, reverse=True):
+        if _throttled_ns(stop, cgroup, throttles) >= _LEAST_THROTTLED * stop.span.length_ns:
+            by = f"{QUOTA_OF}{cgroup}"
+            return Stop(stop.how, stop.from_ns, stop.to_ns, stop.core, by, None, cgroup)
     is_asleep = stop.how == BLOCKED
     near = [
         (wait, within_ns)
@@ -157,6 +189,22 @@ def _with_who(stop: Stop, waits: Sequence[MemberWait]) -> Stop:
         if most and 2 * waited_ns >= total_ns and 4 * waited_ns >= stop.span.length_ns:
             return _held_by(stop, [wait for wait, _ in most])
     return stop
+
+
+def _depth(cgroup: str) -> tuple[int, str]:
+    """Of a limit and one above it that held at the same time, the member's own is to change."""
+    return cgroup.count("/"), cgroup
+
+
+def _throttled_ns(stop: Stop, cgroup: str, throttles: Sequence[Throttle]) -> int:
+    """At most: rows are longer than many stops, and a member that is throttled stands, so what a
+    row has of it is taken for the part in which it stood. The kernel adds up its cores.
+    """
+    return sum(
+        min(one.throttled_ns, max(0, min(one.to_ns, stop.to_ns) - max(one.from_ns, stop.from_ns)))
+        for one in throttles
+        if one.cgroup == cgroup
+    )
 
 
 def _waited_ns(waits: Sequence[tuple[MemberWait, int]]) -> int:

@@ -44,7 +44,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class JobStory(OfMembers):
     """`blame` is machine, program, memory_limit, killed, preempted, stopped, node_silent, unknown
-    or none; only with `machine` are `incident` or a culprit named.
+    or none; only with `machine` are `incident` or a culprit named. `submission` is the other id of
+    a job that was submitted to Ray.
     """
 
     job: str
@@ -61,6 +62,7 @@ class JobStory(OfMembers):
     incident: NodeIncident | None = None
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+    submission: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         hours = max(0, self.to_ns - self.from_ns) / 3600 / NS_PER_S
@@ -69,6 +71,7 @@ class JobStory(OfMembers):
         return {
             "schema": 1,
             "job": self.job,
+            "submission": self.submission,
             "kind": self.kind,
             "outcome": self.outcome,
             "from": format_moment(self.from_ns),

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from necroscope.analysis.jobs.ends import (
     KILLED,
+    MEMORY_LIMIT,
     NO_WORDS,
     OWN_ENDS,
     PEER,
@@ -23,15 +24,13 @@ from necroscope.analysis.jobs.ends import (
 from necroscope.analysis.jobs.explanation import Explanation, explain
 from necroscope.analysis.jobs.lost_network import LostNetwork, lost_network
 from necroscope.analysis.jobs.member import (
-    BLOCKED,
-    FROZEN,
     HELD,
-    STARVED,
     WAITING,
     JobNode,
     Member,
     NodeIncident,
 )
+from necroscope.analysis.jobs.runs import SHARED_ROLES
 from necroscope.analysis.jobs.story import LOST_NODE, MACHINE, UNKNOWN, WELL, JobStory, Step
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -65,18 +64,7 @@ class _MemberStop:
             return self.cut_off.text
         stop = self.member.stop
         assert stop is not None
-        return f"was {_HOW[stop.how]} for {stop.seconds:.0f} s"
-
-
-_HOW: Final = {
-    "starved": "runnable and not run",
-    "blocked": "asleep in the kernel (state D)",
-    "frozen": "stopped by a signal or a debugger",
-    "waiting": "waiting",
-    "running": "running",
-}
-# What another had, of one that was held so.
-_WHAT: Final = {STARVED: "the core", BLOCKED: "what it slept for", FROZEN: "stopped it"}
+        return f"was {stop.words} for {stop.seconds:.0f} s"
 
 
 class _Teller:
@@ -101,12 +89,16 @@ class _Teller:
         return (seen.error_ns if seen else NS_PER_S) + _TICK_NS
 
     def held(self) -> list[_MemberStop]:
-        """Members that something held when it began, the earliest first."""
+        """Members that something held when it began, the earliest first. Raylets live for many
+        jobs: what held one before this job began is not its story.
+        """
         until_ns = self.death_ns
+        own = [one.started_ns for one in self.members if one.role not in SHARED_ROLES]
+        began_ns = min(own, default=0)
         found = []
         for member in self.members:
             stop = member.stop
-            if stop is None or stop.how not in HELD:
+            if stop is None or stop.how not in HELD or stop.to_ns <= began_ns:
                 continue
             if until_ns is None or (
                 stop.from_ns <= until_ns + _TOGETHER_NS and stop.to_ns >= until_ns - _BEFORE_NS
@@ -137,7 +129,8 @@ class _Teller:
             end = self.end(member)
             if end is None or end.kind not in OWN_ENDS or member.ended_ns is None:
                 continue
-            if self._is_ended_with_driver(member):
+            # The kernel's word stands: a driver may hear of a death and end in the same tick.
+            if end.kind != MEMORY_LIMIT and self._is_ended_with_driver(member):
                 continue
             tolerance_ns = _TOGETHER_NS + self.error_ns(member.node)
             if member.ended_ns <= (self.death_ns or 0) + tolerance_ns:
@@ -267,7 +260,7 @@ def _of_machine(
 def _had(stopped: _MemberStop, culprit: str) -> str:
     if stopped.cut_off is not None or stopped.member.stop is None:
         return "The device is all that is known"
-    return f"{culprit} had {_WHAT[stopped.member.stop.how]}"
+    return f"{culprit} {stopped.member.stop.by_words}"
 
 
 def _by_what(teller: _Teller, stopped: _MemberStop) -> tuple[NodeIncident | None, str, int | None]:
@@ -361,8 +354,8 @@ def _steps(
     for member in teller.members:
         error_ns, stop = teller.error_ns(member.node), member.stop
         if stop is not None and stop.how in (*HELD, WAITING):
-            by = f", {stop.by} had {_WHAT[stop.how]}" if stop.by else ""
-            text = f"{member.name} is {_HOW[stop.how]} from here, for {stop.seconds:.0f} s{by}"
+            by = f", {stop.by} {stop.by_words}" if stop.by else ""
+            text = f"{member.name} is {stop.words} from here, for {stop.seconds:.0f} s{by}"
             core = stop.core if stop.how in HELD else None
             found.append(Step(stop.from_ns, error_ns, member.node, core, text))
         end = teller.end(member)

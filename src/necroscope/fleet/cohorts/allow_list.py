@@ -59,7 +59,7 @@ def _line(words: str, place: str) -> AllowedDifference:
     kind, colon, name = fact.partition(":")
     if not colon or not kind.strip() or not name.strip() or (equals and not value.strip()):
         raise UsageError(
-            f"{place}: {words!r} names no difference",
+            f"{place}: {words!r} is not a valid difference",
             "write kind:name or kind:name=value, for example package:linux-image-*",
         )
     return AllowedDifference(kind.strip(), name.strip(), value.strip() or None)

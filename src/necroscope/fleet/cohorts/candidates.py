@@ -21,7 +21,7 @@ from necroscope.fleet.cohorts.stratified import FourfoldTable
 _BEST_CHANCE: Final = 0.05
 _LEADERS: Final = 40
 # Of those that are the same difference, the one somebody can act on is reported first.
-_TOLD_FIRST: Final = (
+_FIRST_KINDS: Final = (
     "unit_outcome", "unit_file", "container", "executable", "sysctl", "kernel", "module",
     "config_file", "package", "nic", "thp",
 )  # fmt: skip
@@ -74,7 +74,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Questions:
     """Pairs, cuts and their opposites side by side: what is asked of each is the same. `tried` is
     how many a cut was chosen from.
     """
@@ -92,7 +92,7 @@ def rank(matrix: FactMatrix, affected: Flags, leaders: int = _LEADERS) -> Rankin
     counts = count_pairs(matrix, affected)
     kept, has_order, left_out = _kept_facts(matrix, counts)
     cuts = find_cuts(matrix, counts, has_order, int(affected.sum()))
-    asked = _asked(matrix, counts, kept, cuts, int(affected.sum()))
+    asked = _question(matrix, counts, kept, cuts, int(affected.sum()))
     group, first = _groups(asked)
     nodes, failed = len(matrix.nodes), int(affected.sum())
     chance = np.minimum(
@@ -153,14 +153,16 @@ def _kept_facts(matrix: FactMatrix, counts: PairCounts) -> tuple[Flags, Flags, d
     return kept, may_have_order, dict(reasons)
 
 
-def _asked(matrix: FactMatrix, counts: PairCounts, kept: Flags, cuts: Cuts, failed: int) -> _Asked:
+def _question(
+    matrix: FactMatrix, counts: PairCounts, kept: Flags, cuts: Cuts, failed: int
+) -> _Questions:
     nodes = len(matrix.nodes)
     single = np.flatnonzero(kept[matrix.fact_of_pair] & (counts.with_it > 0))
     pair = np.concatenate([single, cuts.pair])
     with_it = np.concatenate([counts.with_it[single], cuts.with_it])
     affected_with = np.concatenate([counts.affected_with[single], cuts.affected_with])
     prints = np.concatenate([counts.prints[single], cuts.prints])
-    both = _Asked(
+    both = _Questions(
         np.tile(pair, 2),
         np.repeat([False, True], len(pair)),
         np.tile(np.arange(len(pair)) >= len(single), 2),
@@ -171,7 +173,7 @@ def _asked(matrix: FactMatrix, counts: PairCounts, kept: Flags, cuts: Cuts, fail
     )
     best = fisher_greater(np.minimum(both.with_it, failed), both.with_it, failed, nodes)
     chosen = np.flatnonzero(best <= _BEST_CHANCE)
-    return _Asked(
+    return _Questions(
         both.pair[chosen],
         both.is_negated[chosen],
         both.is_ordered[chosen],
@@ -182,7 +184,7 @@ def _asked(matrix: FactMatrix, counts: PairCounts, kept: Flags, cuts: Cuts, fail
     )
 
 
-def _groups(asked: _Asked) -> tuple[Counts, Counts]:
+def _groups(asked: _Questions) -> tuple[Counts, Counts]:
     """The group of each row, and one row of each group: rows that the same nodes have."""
     # A value comes before a cut that the same nodes have: it was not chosen from several.
     order = np.lexsort(
@@ -199,7 +201,7 @@ def _groups(asked: _Asked) -> tuple[Counts, Counts]:
 
 def _candidate(
     matrix: FactMatrix,
-    asked: _Asked,
+    asked: _Questions,
     rows: list[int],
     affected: Flags,
     chance: float,
@@ -249,7 +251,9 @@ def _without_opposites(names: set[Predicate]) -> list[Predicate]:
 
 
 def _display_order(predicate: Predicate) -> tuple[int, bool, bool, str, str]:
-    place = _TOLD_FIRST.index(predicate.kind) if predicate.kind in _TOLD_FIRST else len(_TOLD_FIRST)
+    place = (
+        _FIRST_KINDS.index(predicate.kind) if predicate.kind in _FIRST_KINDS else len(_FIRST_KINDS)
+    )
     is_well = predicate.value not in _TROUBLE or predicate.is_negated
     return (
         place,

@@ -13,7 +13,7 @@ from necroscope.fleet.cohorts.stratified import FourfoldTable
 # How rarely the result may come about if the change did nothing.
 _BY_CHANCE: Final = 0.05
 _MOST_NODES: Final = 500
-_MOST_TOLD: Final = 6
+_MOST_LISTED: Final = 6
 
 
 def experiments(decision: Decision, span: str) -> list[str]:
@@ -26,10 +26,10 @@ def experiments(decision: Decision, span: str) -> list[str]:
     rivals = [each.candidate for each in decision.leaders if each.relation is Relation.INSEPARABLE]
     facts = [fact for each in (first.candidate, *rivals) for fact in each.facts]
     needed = nodes_needed(first.candidate.table)
-    steps = [_take_away(fact, first.candidate, needed, span) for fact in facts[:_MOST_TOLD]]
-    if len(facts) > _MOST_TOLD:
+    steps = [_take_away(fact, first.candidate, needed, span) for fact in facts[:_MOST_LISTED]]
+    if len(facts) > _MOST_LISTED:
         steps.append(
-            f"the other {len(facts) - _MOST_TOLD} likewise, or half of what is left at a time on"
+            f"the other {len(facts) - _MOST_LISTED} likewise, or half of what is left at a time on"
             " the same nodes"
         )
     return [*steps, *_give(first.candidate, needed, span)]

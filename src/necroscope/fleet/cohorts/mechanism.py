@@ -23,7 +23,7 @@ Link = tuple[str, str]
 # Two verdicts can be wrong in the same way more easily than three.
 _LEAST_NAMED: Final = 3
 # Of the affected nodes that have the difference: with any verdict, and of those with this origin.
-_LEAST_TOLD: Final = 0.5
+_LEAST_SHOWN: Final = 0.5
 _LEAST_AGREEING: Final = 2 / 3
 # Of those that name a thing: on nodes that do not have it. One can be wrong; where more are,
 # verdicts do not go by what is on the node, and their agreement elsewhere is worth nothing.
@@ -150,7 +150,7 @@ def _weigh(link: Link, hit: Flags, has: Flags, origins: Origins) -> Mechanism | 
     if flags is None:
         return None
     named, judged = int((flags & hit).sum()), int((origins.judged & hit).sum())
-    is_heard = judged >= _LEAST_TOLD * int(hit.sum())
+    is_heard = judged >= _LEAST_SHOWN * int(hit.sum())
     is_agreed = named >= max(_LEAST_NAMED, _LEAST_AGREEING * judged)
     is_possible = int((flags & ~has).sum()) <= _MOST_IMPOSSIBLE * named
     if not (is_heard and is_agreed and is_possible):

@@ -16,7 +16,8 @@ from fastapi.responses import JSONResponse
 
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.fleet.lake_files import LakeError, NotInLake
-from necroscope.fleet.protocol import DAY_NS, BadBatch, TooLarge
+from necroscope.fleet.lake_tables import DAY_NS
+from necroscope.fleet.protocol import BadBatch, TooLarge
 from necroscope.model.units import NS_PER_S
 
 LAKE_RETRY_S: Final = 30

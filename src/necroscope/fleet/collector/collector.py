@@ -12,8 +12,8 @@ from necroscope.fleet.collector.group_commit import GroupCommit
 from necroscope.fleet.collector.job_deaths import JobDeaths
 from necroscope.fleet.collector.metrics import Metrics, resident_memory_bytes
 from necroscope.fleet.lake import Lake
+from necroscope.fleet.lake_tables import DAY_NS
 from necroscope.fleet.limits import DEFAULT_LIMITS, Limits
-from necroscope.fleet.protocol import DAY_NS
 from necroscope.fleet.tokens import Grant
 
 COMMIT_EVERY_S: Final = 0.25

@@ -55,7 +55,7 @@ def evidence_router(recording_of: RecordingOf, most_open: int = MOST_OPEN) -> AP
         return RedirectResponse(f"{bundle}/", 308)
 
     @router.get(EVIDENCE_PATH + "/api/{question:path}", include_in_schema=False)
-    async def asked(
+    async def ask(
         cluster: str,
         day: str,
         bundle: str,

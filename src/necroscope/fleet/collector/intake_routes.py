@@ -15,11 +15,11 @@ from necroscope.fleet.collector.admission import Refusal
 from necroscope.fleet.collector.collector import Collector
 from necroscope.fleet.inbox import Receipt
 from necroscope.fleet.lake import day_of
+from necroscope.fleet.lake_tables import DAY_NS
 from necroscope.fleet.protocol import (
     BATCHES_PATH,
     BUNDLES_PATH,
     CLOCK_HEADER,
-    DAY_NS,
     NODE_HEADER,
     SENT_HEADER,
     TIME_HEADER,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import NotInLake
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS
 from necroscope.fleet.table_files import TableFile
 from necroscope.model.units import NS_PER_S
 
@@ -25,7 +25,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 # Members that live are reported once per hour.
 _KNOWN_NS: Final = 2 * 3600 * NS_PER_S
-_TOLD_NS: Final = 300 * NS_PER_S
+_NEWS_NS: Final = 300 * NS_PER_S
 _MOST_JOBS: Final = 50_000
 _MOST_DEATHS: Final = 32
 # Other kinds end their workers all the time: there only a signal is a death, or a driver's failure.
@@ -83,7 +83,7 @@ class JobDeaths:
     def _of(self, cluster: str, node: str) -> Iterator[dict[str, Any]]:
         now_ns = self._clock_ns()
         for (of_cluster, job), known in self._jobs.items():
-            if of_cluster != cluster or known.died_ns is None or now_ns - known.died_ns > _TOLD_NS:
+            if of_cluster != cluster or known.died_ns is None or now_ns - known.died_ns > _NEWS_NS:
                 continue
             above = self._jobs.get((cluster, job.rpartition("/")[0]))
             if known.has(node, now_ns) or (above is not None and above.has(node, now_ns)):

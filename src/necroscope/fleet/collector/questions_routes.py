@@ -14,9 +14,10 @@ from necroscope.fleet.collector.access import CollectorOf, Reader
 from necroscope.fleet.collector.admission import Refusal, Turns
 from necroscope.fleet.collector.collector import Collector
 from necroscope.fleet.flame_files import write_flame
-from necroscope.fleet.questions.answer import Json, Words, answer
+from necroscope.fleet.questions.answer import answer
 from necroscope.fleet.questions.choices import ChoicesAnswer, WorstCoresAnswer, choices, worst_cores
 from necroscope.fleet.questions.timeline import as_rows
+from necroscope.fleet.questions.words import Json, Words
 from necroscope.fleet.tokens import Grant
 from necroscope.model.span import Span
 

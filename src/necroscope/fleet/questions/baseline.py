@@ -16,7 +16,8 @@ from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.allow_list import AllowList
 from necroscope.fleet.cohorts.columns import FactMatrix
-from necroscope.fleet.fact_matrix import NodeKey, node_names, read_fact_matrix
+from necroscope.fleet.fact_matrix import node_names, read_fact_matrix
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.success import Ends
 from necroscope.fleet.where import parse
@@ -67,7 +68,7 @@ class UnitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Unasked:
+class UnwantedItem:
     """Something that runs and that no one asked for; `node_names` are the first of its `nodes`."""
 
     kind: str
@@ -93,7 +94,7 @@ class BaselineAnswer:
     span: Span
     where: str | None
     nodes: int
-    unasked: tuple[Unasked, ...]
+    unasked: tuple[UnwantedItem, ...]
     units: tuple[UnitRecord, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def baseline(
     )
     units = _units(matrix, _read_runs(questions, keys, span))
     allow = None if expected is None else AllowList.parse(expected, "the list of what is expected")
-    unasked = _unasked(matrix, units, keys, allow)
+    unasked = _find_unwanted(matrix, units, keys, allow)
     return BaselineAnswer(span, where, len(keys), tuple(unasked), tuple(units))
 
 
@@ -176,12 +177,12 @@ def _display_order(unit: UnitRecord) -> tuple[bool, float, int, str]:
     return not unit.never_succeeds, rate, -in_trouble, unit.name
 
 
-def _unasked(
+def _find_unwanted(
     matrix: FactMatrix,
     units: Sequence[UnitRecord],
     keys: Sequence[NodeKey],
     allow: AllowList | None,
-) -> list[Unasked]:
+) -> list[UnwantedItem]:
     by_name = {unit.name: unit for unit in units}
     names = node_names(keys)
     found = []
@@ -192,7 +193,7 @@ def _unasked(
         if reason is not None:
             never = kind == _OUTCOME and by_name[name].never_succeeds
             found.append(
-                Unasked(kind, name, reason, len(having), tuple(having[:_MOST_NODES]), never)
+                UnwantedItem(kind, name, reason, len(having), tuple(having[:_MOST_NODES]), never)
             )
     return sorted(
         found, key=lambda each: (not each.never_succeeds, each.nodes, each.kind, each.name)

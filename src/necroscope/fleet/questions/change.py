@@ -18,8 +18,7 @@ from necroscope.fleet.cohorts.intervals import (
     chance_of_few,
     ratio_interval,
 )
-from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, NodeKey
 from necroscope.fleet.questions.fact_changes import Change, FactState, read_changes
 from necroscope.fleet.questions.gauge_changes import GaugeChange, read_gauge_changes
 from necroscope.fleet.questions.occurrences import Subject, read_moments

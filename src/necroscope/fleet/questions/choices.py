@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions, View, cheap_span
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.occurrences import read_nodes_by_name
 from necroscope.model.span import Span

@@ -10,7 +10,8 @@ import numpy as np
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.differences import Difference, find_differences
-from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix
+from necroscope.fleet.fact_matrix import read_fact_matrix
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span

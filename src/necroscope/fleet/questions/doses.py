@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.dose import TimeAtRisk
-from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.gauge_series import DAY_S, GaugeSeries, read_gauge_series
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.model.span import Span
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.model.span import Span
 
 
@@ -30,7 +30,7 @@ class FactState:
             kind, name = "label", fact
         if not name or not kind:
             raise UsageError(
-                f"{text!r} names no fact",
+                f"{text!r} is not a valid fact",
                 "write it as kind:name=value, for example unit_file:ecs-agent.service=disabled",
             )
         return cls(kind.strip(), name.strip(), value.strip() or None)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, cheap_span
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.stack_sums import most_rows, sum_stacks
 from necroscope.fleet.where import parse

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.fact_matrix import NodeKey
 from necroscope.fleet.gauge_series import DAY_S, UPTIME, GaugeSeries
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.dose_words import gauge_words, size_words
 from necroscope.fleet.questions.doses import read_series
 from necroscope.fleet.questions.fact_changes import Change

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.fleet.questions.node_choice import choose
 from necroscope.model.span import Span
@@ -24,7 +24,7 @@ _COLUMNS: Final = (
     "origin_name", "events", "bundle", "analysed_by", "analysed_ns",
 )  # fmt: skip
 _MOST: Final = 10_000
-_MOST_TOLD: Final = 20
+_MOST_LISTED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def incidents(
         if there and not causes:
             raise UsageError(
                 f"no incident has the cause {cause!r}",
-                f"there are: {', '.join(there[:_MOST_TOLD])}",
+                f"there are: {', '.join(there[:_MOST_LISTED])}",
             )
     names = ", ".join(f'"{name}"' for name in _COLUMNS)
     of_cause = "" if cause is None else "WHERE cause = ?"

@@ -25,7 +25,7 @@ from necroscope.model.units import NS_PER_S
 
 _WEEK_NS: Final = 7 * 86_400 * NS_PER_S
 _DAY_NS: Final = 86_400 * NS_PER_S
-_MOST_TOLD: Final = 12
+_MOST_LISTED: Final = 12
 _MOST_ALIKE: Final = 20
 _HIT: Final = f"""
 SELECT DISTINCT members.cluster, members.job
@@ -90,10 +90,10 @@ def jobs_alike(
         and (one.cluster, one.run.job, one.run.from_ns)
         != (chosen.cluster, chosen.run.job, chosen.run.from_ns)
     ]
-    told = zip(found, tell_runs(questions, found), strict=True)
+    stories = zip(found, tell_runs(questions, found), strict=True)
     return [
         (one, other)
-        for one, other in told
+        for one, other in stories
         if other.blame == MACHINE
         and other.incident is not None
         and other.incident.cause == story.incident.cause
@@ -101,8 +101,8 @@ def jobs_alike(
 
 
 def _alike(found: FoundRun, story: JobStory) -> dict[str, Any]:
-    told = story.as_json()
-    kept = {name: told[name] for name in ("job", "to", "node", "core", "culprit", "cost")}
+    answer = story.as_json()
+    kept = {name: answer[name] for name in ("job", "to", "node", "core", "culprit", "cost")}
     return {"cluster": found.cluster, **kept}
 
 
@@ -112,7 +112,7 @@ def _nothing(questions: LakeQuestions, span: Span, name: str | None) -> UsageErr
             f"no job failed in the last {span.length}",
             "see: necroscope fleet jobs, or give --since",
         )
-    there = [job for _, job in read_newest_jobs(questions, span, _MOST_TOLD)]
+    there = [job for _, job in read_newest_jobs(questions, span, _MOST_LISTED)]
     hint = (
         f"the newest are: {', '.join(there)}"
         if there

@@ -11,16 +11,14 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from necroscope.analysis.jobs.member import Member, Stop
-from necroscope.analysis.jobs.runs import JobRun, runs
+from necroscope.analysis.jobs.runs import SAME_START_NS, JobRun, runs
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
 _HOUR_NS: Final = 3600 * NS_PER_S
 # A member that lives is reported once per hour, by the first segment of it.
-_TOLD_AGAIN_NS: Final = _HOUR_NS + 600 * NS_PER_S
-# The start of a process as two recorders of one node work it out.
-_SAME_START_NS: Final = 2 * NS_PER_S
+_REPEAT_NS: Final = _HOUR_NS + 600 * NS_PER_S
 _MEMBER: Final = (
     "job", "kind", "role", "pid", "comm", "started_ns", "rank", "world_size", "attempt", "cgroup",
     "leader", "address", "cores", "gpus", "ended_ns", "status", "words", "peer",
@@ -119,8 +117,28 @@ def read_named_jobs(questions: LakeQuestions, span: Span, name: str) -> JobsInTi
     """Jobs of that id, or whose id ends in it. The exact id is looked for first: it is compared
     while files are read.
     """
-    exact = _jobs_in_time(questions, span, "job = ?", name)
-    return exact if exact.jobs else _jobs_in_time(questions, span, "ends_with(job, ?)", f"/{name}")
+    found = _jobs_in_time(questions, span, "job = ?", name)
+    if not found.jobs:
+        found = _jobs_in_time(questions, span, "ends_with(job, ?)", f"/{name}")
+    return JobsInTime(_with_numbers(questions, found), found.span)
+
+
+def _with_numbers(questions: LakeQuestions, found: JobsInTime) -> list[JobKey]:
+    """And the jobs under the other id that Ray gave them, if they were submitted to it."""
+    if not any(job.startswith("ray/") for _, job in found.jobs):
+        return found.jobs
+    tables, chosen, names = _choice(set(found.jobs))
+    view = View(found.span, ("job", "kind", "role", "pid", "started_ns"))
+    query = f"""
+        SELECT DISTINCT others.cluster, others.job FROM job_members AS others
+        SEMI JOIN (SELECT * FROM job_members {chosen}) AS own
+            ON others.cluster = own.cluster AND others.node = own.node AND others.pid = own.pid
+            AND others.kind = 'ray' AND others.role = 'driver'
+            AND own.kind = 'ray' AND own.role = 'driver'
+            AND abs(others.started_ns - own.started_ns) <= {SAME_START_NS}
+        ORDER BY ALL"""
+    others = questions.rows(query, {"job_members": view}, names, tables)
+    return sorted({*found.jobs, *((cluster, job) for cluster, job in others)})
 
 
 def read_last_failed_jobs(questions: LakeQuestions, span: Span) -> JobsInTime:
@@ -155,24 +173,24 @@ def read_newest_jobs(questions: LakeQuestions, span: Span, most: int) -> list[Jo
 def _member(
     node: str, time_ns: int, values: Sequence[Any], now_ns: int
 ) -> tuple[Member, NodeClock]:
-    told = dict(zip(_MEMBER, values, strict=False))
+    fields = dict(zip(_MEMBER, values, strict=False))
     how, *standing = values[len(_MEMBER) : len(_MEMBER) + len(_STOP)]
     clock = NodeClock(values[-2] or 0, values[-1])
     by_ns = clock.offset_ns
     stop = None
     if how is not None and standing[0] is not None and standing[1] is not None:
         stop = Stop(how, standing[0] + by_ns, standing[1] + by_ns, *standing[2:])
-    seen_ns = _seen_ns(told, time_ns, now_ns - by_ns) + by_ns
-    told["started_ns"] += by_ns
-    if told["ended_ns"] is not None:
-        told["ended_ns"] += by_ns
-    return Member(node=node, stop=stop, seen_ns=seen_ns, **told), clock
+    seen_ns = _seen_ns(fields, time_ns, now_ns - by_ns) + by_ns
+    fields["started_ns"] += by_ns
+    if fields["ended_ns"] is not None:
+        fields["ended_ns"] += by_ns
+    return Member(node=node, stop=stop, seen_ns=seen_ns, **fields), clock
 
 
-def _seen_ns(told: Mapping[str, Any], time_ns: int, now_ns: int) -> int:
+def _seen_ns(fields: Mapping[str, Any], time_ns: int, now_ns: int) -> int:
     """Up to when it is known to have lived: without an end until its next row would have come."""
-    ended_ns = told["ended_ns"]
-    return int(ended_ns) if ended_ns is not None else min(time_ns + _TOLD_AGAIN_NS, now_ns)
+    ended_ns = fields["ended_ns"]
+    return int(ended_ns) if ended_ns is not None else min(time_ns + _REPEAT_NS, now_ns)
 
 
 def _each_once(members: Iterable[Member]) -> list[Member]:
@@ -180,7 +198,7 @@ def _each_once(members: Iterable[Member]) -> list[Member]:
     found: dict[tuple[str, str, int], list[Member]] = {}
     for member in sorted(members, key=lambda one: one.started_ns):
         same = found.setdefault((member.node, member.job, member.pid), [])
-        if same and member.started_ns - same[-1].started_ns <= _SAME_START_NS:
+        if same and member.started_ns - same[-1].started_ns <= SAME_START_NS:
             if (member.ended_ns is not None, member.seen_ns) > (
                 same[-1].ended_ns is not None,
                 same[-1].seen_ns,

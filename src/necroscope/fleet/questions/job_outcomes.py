@@ -9,7 +9,7 @@ from necroscope.analysis.jobs.runs import JobRun
 from necroscope.analysis.jobs.story import MACHINE, JobStory
 from necroscope.analysis.jobs.tell import outcome_of
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.job_members import read_failed_jobs, read_runs
 from necroscope.fleet.questions.job_stories import FoundRun, found_runs, tell_runs
 from necroscope.model.span import Span
@@ -36,6 +36,7 @@ class EndedJob:
         return {
             "cluster": self.cluster,
             "job": self.run.job,
+            "submission": self.run.submission,
             "kind": self.run.members[0].kind,
             "outcome": self.outcome,
             "blame": self.blame,
@@ -53,15 +54,15 @@ def read_ended_jobs(
     """In order of their end; those that ran on one of these nodes. Those that failed are
     reported.
     """
-    found = [one for one in found_runs(read_runs(questions, span)) if _is_asked(one, nodes)]
+    found = [one for one in found_runs(read_runs(questions, span)) if _is_wanted(one, nodes)]
     return _ended(questions, found)
 
 
 def read_outcomes(questions: LakeQuestions, span: Span) -> list[EndedJob]:
     """Those that succeeded or failed, without their stories."""
-    found = [one for one in found_runs(read_runs(questions, span)) if _is_asked(one, None)]
-    told = [EndedJob(one.cluster, one.run, outcome_of(one.run.members)) for one in found]
-    return [one for one in told if one.outcome in (FAILED, SUCCEEDED)]
+    found = [one for one in found_runs(read_runs(questions, span)) if _is_wanted(one, None)]
+    ended = [EndedJob(one.cluster, one.run, outcome_of(one.run.members)) for one in found]
+    return [one for one in ended if one.outcome in (FAILED, SUCCEEDED)]
 
 
 def read_hit_nodes(questions: LakeQuestions, span: Span) -> dict[NodeKey, list[int]]:
@@ -71,7 +72,7 @@ def read_hit_nodes(questions: LakeQuestions, span: Span) -> dict[NodeKey, list[i
     jobs = read_failed_jobs(questions, span)
     found = found_runs(read_runs(questions, span, jobs)) if jobs else []
     hit: dict[NodeKey, list[int]] = {}
-    for one in _ended(questions, [one for one in found if _is_asked(one, None)]):
+    for one in _ended(questions, [one for one in found if _is_wanted(one, None)]):
         if one.blame == MACHINE and one.node is not None and one.held_ns is not None:
             hit.setdefault((one.cluster, one.node), []).append(one.held_ns)
     return {key: sorted(moments) for key, moments in sorted(hit.items())}
@@ -82,12 +83,12 @@ def _ended(questions: LakeQuestions, found: list[FoundRun]) -> list[EndedJob]:
     failed = [one for one, outcome in zip(found, outcomes, strict=True) if outcome == FAILED]
     stories = iter(tell_runs(questions, failed))
     return [
-        _told(one, outcome, next(stories) if outcome == FAILED else None)
+        _ended_job(one, outcome, next(stories) if outcome == FAILED else None)
         for one, outcome in zip(found, outcomes, strict=True)
     ]
 
 
-def _told(found: FoundRun, outcome: str, story: JobStory | None) -> EndedJob:
+def _ended_job(found: FoundRun, outcome: str, story: JobStory | None) -> EndedJob:
     if story is None:
         return EndedJob(found.cluster, found.run, outcome)
     first = story.first
@@ -97,7 +98,7 @@ def _told(found: FoundRun, outcome: str, story: JobStory | None) -> EndedJob:
     return EndedJob(found.cluster, found.run, outcome, story.blame, node, cause, held_ns)
 
 
-def _is_asked(found: FoundRun, nodes: frozenset[NodeKey] | None) -> bool:
+def _is_wanted(found: FoundRun, nodes: frozenset[NodeKey] | None) -> bool:
     if all(member.role in _SHARED for member in found.run.members):
         return False
     return nodes is None or any((found.cluster, node) in nodes for node in found.run.nodes)

@@ -3,17 +3,18 @@ told by the engine that also tells them over recordings.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from necroscope.analysis.jobs.lost_network import JOB_EVENTS
 from necroscope.analysis.jobs.member import JobNode, NodeEvent, NodeIncident
-from necroscope.analysis.jobs.reading import JOB_EVENTS
 from necroscope.analysis.jobs.runs import JobRun
 from necroscope.analysis.jobs.story import UNKNOWN, JobStory
 from necroscope.analysis.jobs.tell import tell
 from necroscope.fleet.ask import LakeQuestions, View
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.job_members import ClusterRuns, NodeClock
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.model.span import Span
@@ -62,13 +63,17 @@ def tell_runs(questions: LakeQuestions, found: Sequence[FoundRun]) -> list[JobSt
     if not found:
         return []
     history = _History(questions, found)
-    stories = [tell(one.run.job, one.run.members, history.nodes(one)) for one in found]
+    stories = [_story(one.run, history.nodes(one)) for one in found]
     silences = [place for place, story in enumerate(stories) if _may_be_silence(story)]
     for place in silences[-_MOST_SILENCES:]:
         one = found[place]
         heard = _heard(questions, one)
-        stories[place] = tell(one.run.job, one.run.members, history.nodes(one, heard))
+        stories[place] = _story(one.run, history.nodes(one, heard))
     return stories
+
+
+def _story(run: JobRun, nodes: Iterable[JobNode]) -> JobStory:
+    return replace(tell(run.job, run.members, nodes), submission=run.submission)
 
 
 def _may_be_silence(story: JobStory) -> bool:
@@ -142,5 +147,5 @@ def _incident(values: Sequence[Any]) -> NodeIncident:
     from_ns, identity, to_ns, core, cause, confidence, title, comm, pid, cgroup, kind, name = values
     who = None if not comm else f"{comm}[{pid}]" if pid is not None else comm
     origin = f"{kind} {name}" if kind and name else None
-    told = identity, from_ns, to_ns, core, cause, confidence, title or cause
-    return NodeIncident(*told, who, pid, cgroup, origin)
+    common = identity, from_ns, to_ns, core, cause, confidence, title or cause
+    return NodeIncident(*common, who, pid, cgroup, origin)

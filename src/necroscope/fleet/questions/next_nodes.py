@@ -15,8 +15,9 @@ from necroscope.fleet.cohorts.columns import Fact, FactMatrix
 from necroscope.fleet.cohorts.dose import Dose
 from necroscope.fleet.cohorts.fact_rules import Predicate
 from necroscope.fleet.cohorts.ordered import order_key
-from necroscope.fleet.fact_matrix import NodeKey, node_names, read_fact_matrix
+from necroscope.fleet.fact_matrix import node_names, read_fact_matrix
 from necroscope.fleet.gauge_series import DAY_S, UPTIME, GaugeSeries
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.dose_words import amount_words, size_words, threshold_words
 from necroscope.fleet.questions.doses import read_series
 from necroscope.fleet.questions.occurrences import Subject, read_moments

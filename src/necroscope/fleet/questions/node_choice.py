@@ -10,7 +10,8 @@ import numpy as np
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.columns import Fact, FactMatrix
-from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix
+from necroscope.fleet.fact_matrix import read_fact_matrix
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.occurrences import read_nodes_by_name
 from necroscope.fleet.questions.presence import read_presence
 from necroscope.fleet.where import parse

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions, View
-from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, NodeKey
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.where import parse

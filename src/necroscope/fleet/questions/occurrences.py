@@ -5,13 +5,13 @@ from typing import Any, Final, NamedTuple
 
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.job_outcomes import read_hit_nodes
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
-_MOST_TOLD: Final = 20
+_MOST_LISTED: Final = 20
 # What people did about earlier failures looks like a cause of later ones.
 _LOOK_BACK_NS: Final = 90 * 86400 * NS_PER_S
 
@@ -131,8 +131,8 @@ def _nothing(questions: LakeQuestions, asked: Subject, span: Span) -> UsageError
     there = list(read_nodes_by_name(questions, asked.what, span).items())
     when = f"from {format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
     if there:
-        text = ", ".join(f"{name} ({len(nodes)} nodes)" for name, nodes in there[:_MOST_TOLD])
-        more = f", and {len(there) - _MOST_TOLD} more" if len(there) > _MOST_TOLD else ""
+        text = ", ".join(f"{name} ({len(nodes)} nodes)" for name, nodes in there[:_MOST_LISTED])
+        more = f", and {len(there) - _MOST_LISTED} more" if len(there) > _MOST_LISTED else ""
         return UsageError(
             f"no node had the {asked.what} {asked.name!r} {when}", f"there are: {text}{more}"
         )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.mechanism import Link, Origins
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.fleet.questions.occurrences import Subject
 from necroscope.model.span import Span

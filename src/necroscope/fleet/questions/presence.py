@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, NodeKey
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 

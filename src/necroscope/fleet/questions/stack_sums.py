@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, question_bytes
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.model.span import Span
 from necroscope.stacks.samples import codes
 from necroscope.stacks.tree import Numbers

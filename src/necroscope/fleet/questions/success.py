@@ -12,7 +12,7 @@ import pyarrow as pa
 from necroscope.analysis.interval import wilson
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.cohorts.fisher import fisher_greater
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.fact_changes import Change
 from necroscope.fleet.questions.job_outcomes import SUCCEEDED, EndedJob, read_outcomes
 from necroscope.model.span import Span

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.node_choice import KnownNodes
 from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.fleet.where import parse

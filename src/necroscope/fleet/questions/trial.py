@@ -9,8 +9,7 @@ from typing import Any, Final
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.sequential import TrialHit, TrialResult, judge_trial
-from necroscope.fleet.fact_matrix import NodeKey
-from necroscope.fleet.protocol import DAY_NS
+from necroscope.fleet.lake_tables import DAY_NS, NodeKey
 from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.fleet.questions.presence import Presence, read_presence
 from necroscope.model.span import Span

@@ -18,7 +18,8 @@ from necroscope.fleet.cohorts.columns import FactMatrix, Flags
 from necroscope.fleet.cohorts.decision import Decision, decide
 from necroscope.fleet.cohorts.dose import Dose, find_doses
 from necroscope.fleet.cohorts.experiment import experiments
-from necroscope.fleet.fact_matrix import NodeKey, read_fact_matrix, with_clusters, without_facts
+from necroscope.fleet.fact_matrix import read_fact_matrix, with_clusters, without_facts
+from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.dose_words import dose_summary, rate_words
 from necroscope.fleet.questions.doses import read_time_at_risk
 from necroscope.fleet.questions.node_choice import choose

@@ -20,7 +20,7 @@ from random import Random
 from typing import Any, Final
 
 from necroscope.errors import UsageError
-from necroscope.fleet.fact_matrix import NodeKey
+from necroscope.fleet.lake_tables import NodeKey
 
 SCHEMA: Final = 1
 SUFFIX: Final = ".trial.json"
@@ -120,7 +120,7 @@ def write_trial(path: Path, trial: Trial) -> None:
     except OSError as error:
         raise UsageError(
             f"cannot write the ledger {path}: {error.strerror}",
-            "nothing is done to a node that cannot be written down first",
+            "nothing is done to a node before it is written down",
         ) from None
 
 

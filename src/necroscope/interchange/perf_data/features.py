@@ -21,7 +21,7 @@ from necroscope.interchange.perf_data.format import (
 )
 from necroscope.interchange.perf_data.header import FileEvent, FileHeader, build_id_records
 from necroscope.model.names import LINE_LIMIT, clean
-from necroscope.perf_abi.event_attr import SAMPLE_CPU, SAMPLE_TIME, SW_DUMMY, TYPE_SOFTWARE
+from necroscope.perf_abi.event_attr import SAMPLE_TIME, SW_DUMMY, TYPE_SOFTWARE
 from necroscope.perf_abi.records import HEADER
 
 _MOST_STRINGS: Final = 65536
@@ -49,7 +49,6 @@ def facts_of(header: FileHeader) -> CaptureFacts:
         time_is_wall_clock=wall_offset_ns is not None,
         why_not_wall_clock=why_not,
         has_time=all(layout.has(SAMPLE_TIME) for layout in layouts),
-        has_cpu=all(layout.has(SAMPLE_CPU) for layout in layouts),
     )
     if _clock_of(header) in _SINCE_BOOT:
         facts.since_boot_offset_ns = wall_offset_ns

@@ -51,7 +51,6 @@ class FileEvent(NamedTuple):
 
 @dataclass(slots=True)
 class FileHeader:
-    is_pipe: bool
     data_start: int
     data_end: int
     events: list[FileEvent] = field(default_factory=list)
@@ -80,7 +79,7 @@ def read_header(file: BinaryIO, name: str) -> FileHeader:
     _check_magic(head, name, size_bytes)
     (header_bytes,) = struct.unpack_from("<Q", head, 8)
     if header_bytes == _PIPE_HEADER_BYTES:
-        header = FileHeader(True, _PIPE_HEADER_BYTES, size_bytes)
+        header = FileHeader(_PIPE_HEADER_BYTES, size_bytes)
         _read_pipe_head(file, header)
     else:
         if len(head) < _FILE_HEADER.size:
@@ -125,7 +124,7 @@ def _read_file_head(file: BinaryIO, head: bytes, name: str, size_bytes: int) -> 
         )
     if not _FILE_HEADER.size <= data_at <= size_bytes:
         raise CorruptData(f"{name}: byte 40: the data begins at byte {data_at} of {size_bytes}")
-    header = FileHeader(False, data_at, min(data_at + data_bytes, size_bytes))
+    header = FileHeader(data_at, min(data_at + data_bytes, size_bytes))
     if data_bytes == 0:
         header.data_end = size_bytes
         header.notes.append(

@@ -151,7 +151,7 @@ class _Reading:
         if not self._capture.facts.has_time:
             raise UsageError(
                 "the samples of this capture have no time, so there is no window of it",
-                "leave out --from and --to",
+                "omit --from and --to",
             )
         begin, end = (
             min(max(at_ns - self._offset_ns, 0), _END) for at_ns in (plan.from_ns, plan.to_ns)

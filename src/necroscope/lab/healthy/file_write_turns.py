@@ -9,9 +9,6 @@ What must be seen: nothing wrong.
 """
 
 from necroscope.lab.incidents.file_write_convoy import SharedFile
-from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Truth, reached
-from necroscope.lab.stage import Stage
 
 
 class FileWriteTurns(SharedFile):
@@ -19,7 +16,4 @@ class FileWriteTurns(SharedFile):
     twin = "file-write-convoy"
     mebibytes = 8
     pieces = 225
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = max(map(measured.highest, self.logs))
-        return Truth({"worst_wait_ms": reached("longest wait in ms", worst_ms, at_most=300)})
+    worst_ms = 300

@@ -9,9 +9,6 @@ What must be seen: nothing wrong.
 """
 
 from necroscope.lab.incidents.late_heartbeat import TracedDaemon
-from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Truth, reached
-from necroscope.lab.stage import Stage
 
 
 class HeartbeatOnTime(TracedDaemon):
@@ -19,7 +16,4 @@ class HeartbeatOnTime(TracedDaemon):
     twin = "late-heartbeat"
     held_s = (0.005, 0.02)
     pause_s = 0.3
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = measured.highest(self.log)
-        return Truth({"worst_late_ms": reached("longest lateness in ms", worst_ms, at_most=400)})
+    worst_ms = 400

@@ -9,9 +9,6 @@ What must be seen: nothing wrong.
 """
 
 from necroscope.lab.incidents.network_setup_convoy import SharedNetworkSetup
-from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import Truth, reached
-from necroscope.lab.stage import Stage
 
 
 class NetworkSetupTurns(SharedNetworkSetup):
@@ -20,7 +17,4 @@ class NetworkSetupTurns(SharedNetworkSetup):
     seconds = 20
     pairs = 400
     at_once = 20
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = max(map(measured.highest, self.logs))
-        return Truth({"worst_wait_ms": reached("longest wait in ms", worst_ms, at_most=200)})
+    worst_ms = 200

@@ -12,10 +12,8 @@ What must be seen: nothing wrong.
 import threading
 import time
 
-from necroscope.lab.measured import Measured
-from necroscope.lab.noted_waits import NotedWaits
+from necroscope.lab.noted_waits import NotedWaits, WaitScenario
 from necroscope.lab.pthread_mutex import PthreadMutex
-from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
 
@@ -39,19 +37,15 @@ def serve(workers: int, pause_s: float, log: str) -> None:
         work.release()
 
 
-class WorkerPool(Scenario):
+class WorkerPool(WaitScenario):
     name = "worker-pool"
     twin = "user-lock-convoy"
     seconds = 15
+    worst_ms = 250
 
     def prepare(self, stage: Stage) -> None:
-        self.log = str(stage.scratch / "waits")
-        stage.watch(self.log)
+        self.logs = [stage.watch(stage.scratch / "waits")]
 
     def provoke(self, stage: Stage) -> None:
         workers, pause_s = stage.random.randrange(4, 12), stage.random.uniform(0.05, 0.3)
-        stage.hold(stage.start(serve, workers, pause_s, self.log, comm=stage.invent("app")))
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = measured.highest(self.log)
-        return Truth({"worst_wait_ms": reached("longest wait in ms", worst_ms, at_most=250)})
+        stage.hold(stage.start(serve, workers, pause_s, self.logs[0], comm=stage.invent("app")))

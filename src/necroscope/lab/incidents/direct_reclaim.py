@@ -14,7 +14,6 @@ What must be seen: a core in system mode in the workload's own tasks, in `try_to
 core: it is not the one who makes them wait.
 """
 
-from pathlib import Path
 from typing import Any
 
 from necroscope.lab import mapped_stream, watermarks
@@ -42,32 +41,20 @@ class DirectReclaim(Scenario):
         stage.start(mapped_stream.read_once, str(self.file)).wait(60)
 
     def provoke(self, stage: Stage) -> None:
-        old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
-        on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
-        presser = stage.start(
-            watermarks.press,
-            "direct",
-            on_s,
-            off_s,
-            old,
-            comm=stage.invent("tool"),
-            cpu=stage.other_cores,
-            nice=-15,
-        )
         place: dict[str, Any] = {
-            "comm": name,
+            "comm": stage.invent("app"),
             "cpu": stage.core,
             "cgroup": self.settled[0],
             "nice": -10,
             "memory_bytes": 6 << 30,
         }
         starts = [number * _FILE_BYTES // 4 for number in range(stage.random.randrange(3, 5))]
-        self.workers = [
-            stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place)
-            for at in starts
-        ]
-        stage.hold(presser, *self.workers)
-        watermarks.release(presser, old)
+        with watermarks.pressed(stage, "direct") as presser:
+            self.workers = [
+                stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place)
+                for at in starts
+            ]
+            stage.hold(presser, *self.workers)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         stalls = sum(

@@ -14,9 +14,8 @@ import os
 import time
 from typing import ClassVar
 
-from necroscope.lab.measured import Measured
-from necroscope.lab.noted_waits import NotedWaits
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
+from necroscope.lab.noted_waits import NotedWaits, WaitScenario
+from necroscope.lab.scenario import KnownCulprit
 from necroscope.lab.stage import Stage
 
 _MEBIBYTE = 1 << 20
@@ -42,7 +41,7 @@ def append(path: str, offset: int, pause_s: float, log: str) -> None:
         time.sleep(pause_s)
 
 
-class SharedFile(Scenario):
+class SharedFile(WaitScenario):
     """Programs that append to a file, and one that writes much; the pieces say how much at once."""
 
     mebibytes: ClassVar[int]
@@ -58,7 +57,7 @@ class SharedFile(Scenario):
             stage.start(append, self.file, 1 << 31, 0.02, log, comm=comm, cpu=others)
             for log in self.logs
         ]
-        self.dumper = stage.start(
+        dumper = stage.start(
             dump,
             self.file,
             self.mebibytes,
@@ -67,7 +66,8 @@ class SharedFile(Scenario):
             comm=stage.invent("tool"),
             cpu=stage.core,
         )
-        stage.hold(self.dumper, *writers)
+        self.culprit = KnownCulprit(dumper.comm, dumper.pid)
+        stage.hold(dumper, *writers)
 
 
 class FileWriteConvoy(SharedFile):
@@ -76,11 +76,4 @@ class FileWriteConvoy(SharedFile):
     twin = "file-write-turns"
     mebibytes = 1800
     pieces = 1
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = max(map(measured.highest, self.logs))
-        return Truth(
-            {"worst_wait_ms": reached("longest wait in ms", worst_ms, at_least=500)},
-            culprit=KnownCulprit(self.dumper.comm, self.dumper.pid),
-            origin=KnownOrigin("process", self.dumper.comm),
-        )
+    worst_ms = 500

@@ -57,33 +57,21 @@ class KswapdReclaim(Scenario):
         stage.move_task(self.kswapd, cpu=stage.core, nice=-10)
 
     def provoke(self, stage: Stage) -> None:
-        old, name = Path(watermarks.MIN_FREE).read_text(), stage.invent("app")
-        on_s, off_s = stage.random.uniform(4.0, 5.0), stage.random.uniform(1.5, 2.0)
-        presser = stage.start(
-            watermarks.press,
-            "kswapd",
-            on_s,
-            off_s,
-            old,
-            comm=stage.invent("tool"),
-            cpu=stage.other_cores,
-            nice=-15,
-        )
         # On the other cores, so that kswapd is the only one to be seen on the chosen one.
         place: dict[str, Any] = {
-            "comm": name,
+            "comm": stage.invent("app"),
             "cpu": stage.other_cores,
             "cgroup": self.settled[0],
             "nice": 5,
             "memory_bytes": 6 << 30,
         }
         starts = (0, _FILE_BYTES // 2)
-        self.readers = [
-            stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place)
-            for at in starts
-        ]
-        stage.hold(presser, *self.readers)
-        watermarks.release(presser, old)
+        with watermarks.pressed(stage, "kswapd") as presser:
+            self.readers = [
+                stage.start(mapped_stream.stream, str(self.file), at, _PAUSE_S, **place)
+                for at in starts
+            ]
+            stage.hold(presser, *self.readers)
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
         by_kswapd, by_tasks = (

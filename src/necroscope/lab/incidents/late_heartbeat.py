@@ -15,9 +15,8 @@ import os
 import time
 from typing import ClassVar, Final
 
-from necroscope.lab.measured import Measured
-from necroscope.lab.noted_waits import NotedWaits
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
+from necroscope.lab.noted_waits import NotedWaits, WaitScenario
+from necroscope.lab.scenario import KnownCulprit
 from necroscope.lab.stage import Stage
 
 _ATTACH, _DETACH = 16, 17  # linux/ptrace.h
@@ -45,23 +44,24 @@ def stop_again(pid: int, held_s: float, pause_s: float) -> None:
         libc.ptrace(_DETACH, pid, 0, 0)
 
 
-class TracedDaemon(Scenario):
+class TracedDaemon(WaitScenario):
     """A daemon that beats, and a tool that stops it now and then."""
 
     held_s: ClassVar[tuple[float, float]]
     pause_s: ClassVar[float]
 
     def prepare(self, stage: Stage) -> None:
-        self.log = stage.watch(stage.scratch / "waits")
+        self.logs = [stage.watch(stage.scratch / "waits")]
         period_s = stage.random.uniform(0.1, 0.5)
-        self.daemon = stage.start(beat, period_s, self.log, comm=stage.invent("agent"))
+        self.daemon = stage.start(beat, period_s, self.logs[0], comm=stage.invent("agent"))
 
     def provoke(self, stage: Stage) -> None:
         held_s = stage.random.uniform(*self.held_s)
-        self.tool = stage.start(
+        tool = stage.start(
             stop_again, self.daemon.pid, held_s, self.pause_s, comm=stage.invent("tool")
         )
-        stage.hold(self.daemon, self.tool)
+        self.culprit = KnownCulprit(tool.comm, tool.pid)
+        stage.hold(self.daemon, tool)
 
 
 class LateHeartbeat(TracedDaemon):
@@ -70,11 +70,4 @@ class LateHeartbeat(TracedDaemon):
     twin = "heartbeat-on-time"
     held_s = (3.0, 4.5)
     pause_s = _LEARNT_S
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = measured.highest(self.log)
-        return Truth(
-            {"worst_late_ms": reached("longest lateness in ms", worst_ms, at_least=2500)},
-            culprit=KnownCulprit(self.tool.comm, self.tool.pid),
-            origin=KnownOrigin("process", self.tool.comm),
-        )
+    worst_ms = 2500

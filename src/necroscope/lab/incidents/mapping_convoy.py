@@ -16,9 +16,8 @@ import threading
 import time
 from typing import ClassVar
 
-from necroscope.lab.measured import Measured
-from necroscope.lab.noted_waits import NotedWaits
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
+from necroscope.lab.noted_waits import NotedWaits, WaitScenario
+from necroscope.lab.scenario import KnownCulprit
 from necroscope.lab.stage import Stage
 
 # include/uapi/asm-generic/mman-common.h; Linux 5.14.
@@ -63,20 +62,21 @@ def serve(mebibytes: int, piece_mebibytes: int, pause_s: float, logs: list[str])
         time.sleep(pause_s)
 
 
-class SharedMappings(Scenario):
+class SharedMappings(WaitScenario):
     """A server with an arena; the pieces say how much of it is filled at once."""
 
     mebibytes: ClassVar[int] = 2048
     piece_mebibytes: ClassVar[int]
 
     def prepare(self, stage: Stage) -> None:
-        self.logs = [str(stage.watch(stage.scratch / f"waits-{number}")) for number in range(3)]
+        self.logs = [stage.watch(stage.scratch / f"waits-{number}") for number in range(3)]
 
     def provoke(self, stage: Stage) -> None:
         pause_s = stage.random.uniform(0.3, 0.8)
         arguments = (self.mebibytes, self.piece_mebibytes, pause_s, self.logs)
-        self.server = stage.start(serve, *arguments, comm=stage.invent("app"), memory_bytes=4 << 30)
-        stage.hold(self.server)
+        server = stage.start(serve, *arguments, comm=stage.invent("app"), memory_bytes=4 << 30)
+        self.culprit = KnownCulprit(server.comm, server.pid)
+        stage.hold(server)
 
 
 class MappingConvoy(SharedMappings):
@@ -84,11 +84,4 @@ class MappingConvoy(SharedMappings):
     cause = "kernel-lock-convoy"
     twin = "mapping-turns"
     piece_mebibytes = 2048
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = max(map(measured.highest, self.logs))
-        return Truth(
-            {"worst_wait_ms": reached("longest wait in ms", worst_ms, at_least=500)},
-            culprit=KnownCulprit(self.server.comm, self.server.pid),
-            origin=KnownOrigin("process", self.server.comm),
-        )
+    worst_ms = 500

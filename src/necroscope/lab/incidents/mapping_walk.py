@@ -11,10 +11,29 @@ What must be seen: one core in system mode in `show_smap` and below it; memory m
 vm_area_struct) that grow; the program that maps. The twin reads smaps of a small program as hard.
 """
 
+import ctypes
+import mmap
+from typing import Final
+
 from necroscope.lab.actor import Actor
-from necroscope.lab.mappings import keep_mappings
 from necroscope.lab.stage import Stage
-from necroscope.lab.state_walk import StateWalk
+from necroscope.lab.state_walk import StateWalk, growing
+
+_PAGE_BYTES: Final = mmap.PAGESIZE
+_READ_ONLY: Final = 1
+_MOST: Final = 200_000
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def keep_mappings(first: int, more_per_s: float, directory: str) -> None:
+    """Protects every other page, so that the kernel merges no two mappings."""
+    area = mmap.mmap(-1, _MOST * _PAGE_BYTES)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    for number in growing(first, more_per_s, directory):
+        if number % 2 == 0:
+            place = ctypes.c_void_p(start + number * _PAGE_BYTES)
+            if _libc.mprotect(place, _PAGE_BYTES, _READ_ONLY):
+                raise OSError(ctypes.get_errno(), "cannot map more")
 
 
 class MappingWalk(StateWalk):

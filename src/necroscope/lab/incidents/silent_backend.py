@@ -18,9 +18,10 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
-from necroscope.lab.incidents.file_lock_convoy import locked, want
+from necroscope.lab.incidents.file_lock_convoy import locked, measure_queue_s, want
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
+from necroscope.lab.noted_waits import WaitScenario
+from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Truth, reached
 from necroscope.lab.stage import Stage
 
 
@@ -51,13 +52,13 @@ def ask_with_lock(path: str, address: str) -> None:
             time.sleep(0.05)
 
 
-class LockedQuestions(Scenario):
+class LockedQuestions(WaitScenario):
     """Jobs behind a lock, its holder, and the backend that the holder asks."""
 
     stops_after_s: ClassVar[float]
 
     def prepare(self, stage: Stage) -> None:
-        self.log = stage.watch(stage.scratch / "waits")
+        self.logs = [stage.watch(stage.scratch / "waits")]
         self.file, self.address = (str(stage.scratch / stage.invent("tool")) for _ in range(2))
 
     def provoke(self, stage: Stage) -> None:
@@ -66,8 +67,8 @@ class LockedQuestions(Scenario):
         )
         self.holder = stage.start(ask_with_lock, self.file, self.address, comm=stage.invent("tool"))
         comm = stage.invent("app")
-        jobs = [stage.start(want, self.file, self.log, comm=comm) for _ in range(3)]
-        self.locks = stage.watch("/proc/locks")
+        jobs = [stage.start(want, self.file, self.logs[0], comm=comm) for _ in range(3)]
+        stage.watch("/proc/locks")
         stage.hold(self.holder, *jobs)
 
 
@@ -78,11 +79,9 @@ class SilentBackend(LockedQuestions):
     stops_after_s = 2.0
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
-        looks = [text for _, text in measured.texts(self.locks)]
-        holder = f" {self.holder.pid} "
-        stood = sum("->" in text and holder in text for text in looks) / max(len(looks), 1)
+        stood_s = measure_queue_s(stage, measured, self.holder)
         return Truth(
-            {"stood_s": reached("seconds in which jobs stood", stood * stage.seconds, at_least=8)},
+            {"stood_s": reached("seconds in which jobs stood", stood_s, at_least=8)},
             culprit=KnownCulprit(self.holder.comm, self.holder.pid),
             origin=KnownOrigin("process", self.backend.comm),
         )

@@ -15,9 +15,9 @@ import signal
 import time
 
 from necroscope.lab.actor import Actor
-from necroscope.lab.incidents.file_lock_convoy import LockedFile, locked
+from necroscope.lab.incidents.file_lock_convoy import LockedFile, locked, measure_queue_s
 from necroscope.lab.measured import Measured
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Truth, reached
+from necroscope.lab.scenario import KnownOrigin, Truth, reached
 from necroscope.lab.stage import Stage
 
 
@@ -40,18 +40,15 @@ class StoppedHolder(LockedFile):
 
     def prepare(self, stage: Stage) -> None:
         super().prepare(stage)
-        self.locks = stage.watch("/proc/locks")
+        stage.watch("/proc/locks")
 
     def start_holder(self, stage: Stage) -> Actor:
         return stage.start(stop_inside, self.file, 2.0, comm=stage.invent("agent"))
 
     def verify(self, stage: Stage, measured: Measured) -> Truth:
-        looks = [text for _, text in measured.texts(self.locks)]
-        holder = f" {self.holder.pid} "
-        stood = sum("->" in text and holder in text for text in looks) / max(len(looks), 1)
-        stood_s = stood * stage.seconds
+        stood_s = measure_queue_s(stage, measured, self.holder)
         return Truth(
             {"stood_s": reached("seconds in which jobs stood", stood_s, at_least=5)},
-            culprit=KnownCulprit(self.holder.comm, self.holder.pid),
+            culprit=self.culprit,
             origin=KnownOrigin("process", self.holder.comm),
         )

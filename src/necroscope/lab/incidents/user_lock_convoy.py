@@ -15,10 +15,9 @@ in the kernel, cores idle.
 import threading
 import time
 
-from necroscope.lab.measured import Measured
-from necroscope.lab.noted_waits import NotedWaits
+from necroscope.lab.noted_waits import NotedWaits, WaitScenario
 from necroscope.lab.pthread_mutex import PthreadMutex
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownCulprit
 from necroscope.lab.stage import Stage
 
 
@@ -44,31 +43,23 @@ def serve(workers: int, held_s: float, pause_s: float, log: str) -> None:
             time.sleep(held_s)
 
 
-class UserLockConvoy(Scenario):
+class UserLockConvoy(WaitScenario):
     name = "user-lock-convoy"
     cause = "user-lock-convoy"
     twin = "worker-pool"
+    worst_ms = 500
 
     def prepare(self, stage: Stage) -> None:
-        self.log = str(stage.scratch / "waits")
-        stage.watch(self.log)
+        self.logs = [stage.watch(stage.scratch / "waits")]
 
     def provoke(self, stage: Stage) -> None:
-        self.server = stage.start(
+        server = stage.start(
             serve,
             stage.random.randrange(3, 8),
             stage.random.uniform(0.6, 1.2),
             stage.random.uniform(0.8, 1.5),
-            self.log,
+            self.logs[0],
             comm=stage.invent("app"),
         )
-        stage.hold(self.server)
-
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
-        worst_ms = measured.highest(self.log)
-        impact = {"worst_wait_ms": reached("longest wait in ms", worst_ms, at_least=500)}
-        return Truth(
-            impact,
-            culprit=KnownCulprit(self.server.comm, self.server.pid),
-            origin=KnownOrigin("process", self.server.comm),
-        )
+        self.culprit = KnownCulprit(server.comm, server.pid)
+        stage.hold(server)

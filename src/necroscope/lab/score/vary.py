@@ -105,9 +105,7 @@ def truths(directory: Path) -> list[LabelledRecording]:
         known = None if cause == UNKNOWN else cause
         found.append(LabelledRecording(path.parent, known, frozenset(), False))
     if not found:
-        raise LabError(
-            f"there is not a recording with a label in {directory}", "give another --dir"
-        )
+        raise LabError(f"no recording in {directory} has a label", "give another --dir")
     return found
 
 

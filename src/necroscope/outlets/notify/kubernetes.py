@@ -163,8 +163,8 @@ def text_of(incident: Incident) -> str:
     place = "" if incident.core is None else f"core {incident.core}: "
     origin = incident.verdict.origin
     act = f" Act on {origin.kind} {origin.name}." if origin else ""
-    told = f"{place}{incident.verdict.title}. {incident.verdict.summary}{act}"
-    text = clean(told, _TEXT_BYTES)
+    message = f"{place}{incident.verdict.title}. {incident.verdict.summary}{act}"
+    text = clean(message, _TEXT_BYTES)
     return text.encode()[:_TEXT_BYTES].decode("utf-8", "ignore")
 
 

@@ -18,7 +18,7 @@ from necroscope.outlets.push.sender import PushAnswer, PushOutcome, Sender
 from necroscope.outlets.push.spool import BUNDLE, Entry
 
 _DENIED_WAIT_S: Final = 60.0
-_TOLD_AGAIN_S: Final = 3600.0
+_REPEAT_S: Final = 3600.0
 _MOST_DEATHS: Final = 32
 
 
@@ -89,7 +89,7 @@ class Delivery:
 
     def trouble(self, text: str) -> None:
         """Told when it begins, and now and then while it lasts."""
-        if self._reported_s is None or self._clock() - self._reported_s >= _TOLD_AGAIN_S:
+        if self._reported_s is None or self._clock() - self._reported_s >= _REPEAT_S:
             self._reported_s = self._clock()
             self.tell(text)
 
@@ -133,7 +133,7 @@ class Delivery:
             self._reported_s = None
             self.tell("pushing again")
         if answer.outcome is PushOutcome.REFUSED:
-            if self._refused_s is None or self._clock() - self._refused_s >= _TOLD_AGAIN_S:
+            if self._refused_s is None or self._clock() - self._refused_s >= _REPEAT_S:
                 self._refused_s = self._clock()
                 self.tell(f"{answer.text}; it was put aside in {self._state.spool.refused}")
             self._state.refuse(entry, f"refused: {answer.text}")

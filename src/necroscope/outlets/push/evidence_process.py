@@ -19,6 +19,7 @@ import pyarrow as pa
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.bundle import make_bundle
 from necroscope.model.span import Span
+from necroscope.model.unwanted_modules import leave_out
 from necroscope.outlets.push.incident_rows import MOST_INCIDENTS, episode_rows, incident_rows
 from necroscope.segment.checksum import sync_directory, write_checked
 from necroscope.segment.recording import segment_name
@@ -36,6 +37,7 @@ def _step_back() -> None:
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, _DATA_LIMIT_BYTES))
+    leave_out("pandas")
     pa.set_memory_pool(pa.system_memory_pool())
     pa.set_cpu_count(1)
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from necroscope.fleet.protocol import DAY_NS, EARLIEST_NS
+from necroscope.fleet.lake_tables import DAY_NS
+from necroscope.fleet.protocol import EARLIEST_NS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store

@@ -23,7 +23,7 @@ _NO_LABELS: Final = "annotations"
 _LARGEST_BYTES: Final = 1 << 18
 
 
-def gathered(
+def collect_labels(
     recorded: Mapping[str, str],
     environment: Mapping[str, str],
     file: Path | None,

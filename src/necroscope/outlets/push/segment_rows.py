@@ -143,10 +143,10 @@ def _ended_job(event: Row, fields: str | None) -> Row | None:
     if event["kind"] not in ("unit_restart", *_RAY_ENDS):
         return None
     try:
-        told = json.loads(fields or "{}")
+        values = json.loads(fields or "{}")
         outcome = _RAY_ENDS.get(event["kind"])
         if outcome is not None:
-            name = told.get("submission") or told["job"]
+            name = values.get("submission") or values["job"]
             return {
                 "time": event["time"],
                 "kind": "ray_job",
@@ -154,12 +154,12 @@ def _ended_job(event: Row, fields: str | None) -> Row | None:
                 "outcome": outcome,
                 "detail": event["message"],
             }
-        if told.get("result") in (None, "success"):
+        if values.get("result") in (None, "success"):
             return None
         return {
             "time": event["time"],
             "kind": "unit",
-            "name": told["unit"],
+            "name": values["unit"],
             "outcome": "failure",
             "detail": event["message"],
         }
@@ -179,8 +179,8 @@ def _add(found: NewRows, table: str, row: Row, known: set[str]) -> bool:
 
 
 def _key(table: str, row: Row) -> str:
-    told = row["source_sequence"] if table == "events" else _identity(row)
-    return hashlib.blake2b(f"{table} {told}".encode(), digest_size=8).hexdigest()
+    identity = row["source_sequence"] if table == "events" else _identity(row)
+    return hashlib.blake2b(f"{table} {identity}".encode(), digest_size=8).hexdigest()
 
 
 def _identity(row: Row) -> list[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from necroscope.model.event import ERROR, NOTICE, WARNING
 from necroscope.model.reading import Row
 from necroscope.sources.containers.docker_api import ContainerEvent
 from necroscope.sources.containers.kubernetes import LoggedContainer
-from necroscope.sources.containers.makers import ContainerMaker
+from necroscope.sources.containers.maker_unit import ContainerMaker
 from necroscope.sources.service_event import Fields, service_event
 
 EACH_LIMIT: Final = 20

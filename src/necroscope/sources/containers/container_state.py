@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from necroscope.model.pod_owners import OwnerLabels
 from necroscope.model.reading import Row
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """All but `time` of a row of `containers`; None is not known."""
+    """All but `time` of a row of `containers`; None is not known. `owner_labels` is not in the row:
+    it tells who made the pod.
+    """
 
     container: str | None
     runtime: str | None
@@ -25,6 +28,7 @@ class ContainerState:
     pid: int | None = None
     started_ns: int | None = None
     finished_ns: int | None = None
+    owner_labels: OwnerLabels = ()
 
     def row(self, time_ns: int) -> Row:
         return (

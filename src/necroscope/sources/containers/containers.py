@@ -27,8 +27,13 @@ from necroscope.sources.containers import oci_bundle
 from necroscope.sources.containers.container_events import daemon_events, made_event, restart_event
 from necroscope.sources.containers.container_state import ContainerState
 from necroscope.sources.containers.daemon import PODMAN_SOCKET, ContainerDaemon, DaemonLook
+from necroscope.sources.containers.docker_api import ContainerEvent
 from necroscope.sources.containers.kubernetes import LoggedContainer, PodLogs
+from necroscope.sources.containers.maker_unit import ContainerMaker
 from necroscope.sources.containers.makers import MakerSearch
+from necroscope.sources.containers.pod_events import PodOwnerEvents
+from necroscope.sources.containers.static_pods import StaticPods
+from necroscope.sources.unix_peers import SocketReader
 
 
 def read_running(root: Path) -> dict[str, ContainerState]:
@@ -82,7 +87,10 @@ _ONLY_STATES: Final = ("containers",)
 _GONE: Final = "gone"
 _BUNDLES_LIMIT: Final = 5_000
 # How much of a round, while containers are re-created and no process has told who does so.
-_MAKERS_RATIO: Final = 0.2
+_MAKERS_RATIO: Final = 0.4
+_STARTS_LIMIT: Final = 1_000
+# What has not come back within this long is not looked for.
+_RECREATED_NS: Final = 120 * NS_PER_S
 
 
 @dataclass(slots=True)
@@ -91,6 +99,7 @@ class _Round:
     ahead_ns: int
     looks: list[DaemonLook] = field(default_factory=list)
     logged: list[LoggedContainer] = field(default_factory=list)
+    static_files: dict[str, str] = field(default_factory=dict)
     running: dict[str, ContainerState] | None = None
     causes: list[str] = field(default_factory=list)
     is_daemon_silent: bool = False
@@ -109,21 +118,30 @@ class Containers(Source):
         sockets: Sequence[tuple[str, str]] = SOCKETS,
         realtime: Callable[[], int] = time.time_ns,
         history_ns: int = 0,
+        sockets_of: SocketReader | None = None,
     ) -> None:
-        """`history_ns`: how far back the first look asks for what happened."""
+        """`history_ns`: how far back the first look asks for what happened. `sockets_of` looks at
+        other processes with CAP_SYS_PTRACE.
+        """
         self._root = root
         self._every_ns = every_ns
         self._daemons = [
             ContainerDaemon(root, runtime, path, history_ns=history_ns) for runtime, path in sockets
         ]
-        self._makers = MakerSearch(root)
-        self._made_told: set[str] = set()
+        self._makers = MakerSearch(root, [path for _, path in sockets], realtime, sockets_of)
+        # A watch takes seconds, and states and events are not to wait for it.
+        self._watch: Background[dict[str, ContainerMaker]] = Background("makers")
+        self._starts: list[ContainerEvent] = []
+        self._made_by: dict[str, ContainerMaker] = {}
+        self._reported_makers: set[str] = set()
         self._pod_logs = PodLogs(root)
+        self._static_pods = StaticPods(root)
+        self._pod_owners = PodOwnerEvents()
         self._realtime = realtime
         self._bundles: dict[str, oci_bundle.BundleNames] = {}
         self._work: Background[_Round] = Background("containers")
         self._next_ns = 0
-        self._told: dict[str, ContainerState] = {}
+        self._last_states: dict[str, ContainerState] = {}
         self._logged: dict[tuple[str, str], LoggedContainer] | None = None
         self._written: dict[str, ContainerState] = {}
         self._trouble: NecroscopeError | None = None
@@ -133,7 +151,8 @@ class Containers(Source):
     def start_segment(self) -> None:
         """The next round writes every container, so that the segment explains itself."""
         self._written.clear()
-        self._made_told.clear()
+        self._reported_makers.clear()
+        self._pod_owners.start_segment()
         self._next_ns = self.idle_until_ns = 0
 
     def read(self, now: Moment) -> Reading:
@@ -145,6 +164,9 @@ class Containers(Source):
             self.has_answered = True
         if finished is not None:
             self._take(finished, reading)
+        made = self._made(now)
+        if made:
+            reading.rows["events"] = [*reading.rows.get("events", []), *made]
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
             self._next_ns = now.monotonic_ns + self._every_ns
             realtime_ns = self._realtime()
@@ -153,11 +175,13 @@ class Containers(Source):
         reading.trouble = self._work.trouble or self._trouble
         if self._work.trouble is not None:
             self.tables = _WITH_EVENTS
-        self.idle_until_ns = self._next_ns if self._work.is_idle else 0
+        is_idle = self._work.is_idle and self._watch.is_idle
+        self.idle_until_ns = self._next_ns if is_idle else 0
         return reading
 
     def close(self) -> None:
         self._work.close()
+        self._watch.close()
 
     def _round(self, found: _Round, realtime_ns: int) -> _Round:
         """In the thread."""
@@ -175,6 +199,7 @@ class Containers(Source):
         except SourceUnavailable as error:
             found.causes.append(error.facts)
         found.logged, left_out = self._pod_logs.read()
+        found.static_files = self._static_pods.read() if found.logged else {}
         found.causes += [cause for look in found.looks for cause in look.causes]
         left_out += sum(look.left_out for look in found.looks)
         if left_out:
@@ -182,7 +207,6 @@ class Containers(Source):
         for container, state in (found.running or {}).items():
             if container not in self._bundles and state.runtime not in ("docker", "lxc", "machine"):
                 self._bundles[container] = oci_bundle.read(self._root, container)
-        self._search_makers(found)
         if len(self._bundles) > _BUNDLES_LIMIT:
             self._bundles = {
                 container: self._bundles[container]
@@ -191,37 +215,50 @@ class Containers(Source):
             }
         return found
 
-    def _search_makers(self, found: _Round) -> None:
-        for look in found.looks:
-            for event in look.events:
-                if event.kind == "container_start":
-                    self._makers.saw_start(event.name, event.container, event.time_ns)
-        sockets = [daemon.path for daemon in self._daemons]
+    def _search_makers(
+        self, starts: list[ContainerEvent], since_ns: int
+    ) -> dict[str, ContainerMaker]:
+        """In the thread of the watch."""
+        for event in starts:
+            self._makers.saw_start(event.name, event.container, event.time_ns)
         seconds = _MAKERS_RATIO * self._every_ns / NS_PER_S
-        self._makers.search(sockets, seconds, self._realtime())
+        self._makers.search(seconds, since_ns)
+        return dict(self._makers.found)
+
+    def _made(self, now: Moment) -> list[Row]:
+        """Who makes what is re-created, as far as was seen by now."""
+        try:
+            self._made_by |= self._watch.take() or {}
+        except NecroscopeError as error:
+            self._trouble = error
+        since_ns = self._realtime() - _RECREATED_NS
+        if self._watch.is_idle and (self._starts or now.monotonic_ns >= self._next_ns):
+            starts, self._starts = self._starts, []
+            if starts or self._makers.wanted(since_ns):
+                self._watch.start(lambda: self._search_makers(starts, since_ns))
+        new = self._made_by.keys() - self._reported_makers
+        self._reported_makers |= new
+        return [made_event(name, self._made_by[name], now.time_ns) for name in sorted(new)]
 
     def _take(self, found: _Round, reading: Reading) -> None:
         self.has_answered = True
         now_ns = found.asked.time_ns
         events: list[Row] = []
         for look in found.looks:
-            self._told |= {
+            self._last_states |= {
                 state.container: self._placed(state, found)
                 for state in look.states
                 if state.container
             }
-            for container, state in list(self._told.items()):
+            for container, state in list(self._last_states.items()):
                 if state.runtime == look.runtime and container not in look.present:
-                    del self._told[container]
+                    del self._last_states[container]
             events += daemon_events(look.events, look.runtime, found.ahead_ns)
+            starts = [event for event in look.events if event.kind == "container_start"]
+            self._starts = [*self._starts, *starts][-_STARTS_LIMIT:]
         events += self._restarts(found, now_ns)
-        events += [
-            made_event(name, maker, now_ns)
-            for name, maker in self._makers.found.items()
-            if name not in self._made_told
-        ]
-        self._made_told |= self._makers.found.keys()
         states = self._lay_together(found)
+        events += self._pod_owners.events(states.values(), found.static_files, now_ns)
         rows = [
             state.row(now_ns) for key, state in states.items() if self._written.get(key) != state
         ]
@@ -261,9 +298,9 @@ class Containers(Source):
         """By id; a container whose id nobody tells by its pod and name."""
         running = found.running or {}
         states = {container: self._with_names(state) for container, state in running.items()}
-        for container, told in self._told.items():
+        for container, last in self._last_states.items():
             states[container] = (
-                replace(told, cgroup=running[container].cgroup) if container in running else told
+                replace(last, cgroup=running[container].cgroup) if container in running else last
             )
         for logged in found.logged:
             key = logged.container or f"{logged.pod_uid}/{logged.name}"
@@ -296,4 +333,5 @@ class Containers(Source):
             namespace=names.namespace,
             pod=names.pod,
             pod_uid=names.pod_uid or state.pod_uid,
+            owner_labels=names.owner_labels,
         )

@@ -75,7 +75,7 @@ class ContainerDaemon:
         self._history_ns = history_ns
         self._timeout_s = timeout_s
         self._since_ns: int | None = None
-        self._told: set[_EventKey] = set()
+        self._known_events: set[_EventKey] = set()
         self._listed: dict[str, ListedContainer] = {}
         self._waiting: list[str] = []
         self._stuck: dict[str, str] = {}
@@ -101,14 +101,14 @@ class ContainerDaemon:
         listed = docker_api.parse_list(self._get(docker_api.LIST))
         look.left_out = max(0, len(listed) - CONTAINER_LIMIT)
         found = {item.container: item for item in listed[:CONTAINER_LIMIT]}
-        look.events, told = self._events(realtime_ns)
+        look.events, known = self._events(realtime_ns)
         changed = [
             container for container, item in found.items() if self._listed.get(container) != item
         ]
         self._inspect(
             [*self._waiting, *changed, *(event.container for event in look.events)], found, look
         )
-        self._since_ns, self._told = realtime_ns, told
+        self._since_ns, self._known_events = realtime_ns, known
         self._listed, self._database_mark, self._last = found, mark, look
         look.present = set(found)
         return look
@@ -143,10 +143,10 @@ class ContainerDaemon:
         events = [
             event
             for event in docker_api.parse_events(answer)
-            if event[:3] not in self._told and event.time_ns >= from_ns
+            if event[:3] not in self._known_events and event.time_ns >= from_ns
         ]
         return events, {event[:3] for event in events} | {
-            told for told in self._told if told[0] >= from_ns
+            key for key in self._known_events if key[0] >= from_ns
         }
 
     def _inspect(
@@ -171,7 +171,7 @@ class ContainerDaemon:
                 failed.append(container)
                 stuck[container] = f"container {found[container].name}: {error.facts}"
         self._waiting, self._stuck = [*wanted[done:], *failed], stuck
-        look.causes = _told_briefly(sorted(stuck.values()))
+        look.causes = _shorten(sorted(stuck.values()))
 
     def _states(self, container: str) -> list[ContainerState]:
         """Its state; nothing if it is gone by now."""
@@ -204,6 +204,6 @@ class ContainerDaemon:
         )
 
 
-def _told_briefly(causes: list[str]) -> list[str]:
+def _shorten(causes: list[str]) -> list[str]:
     left_out = len(causes) - _STUCK_LIMIT
     return [*causes[:_STUCK_LIMIT], *([f"{left_out} containers more"] if left_out > 0 else [])]

@@ -1,17 +1,21 @@
 """Docker's Engine API, which Podman serves too (docs.docker.com/engine/api, v1.41): list, inspect,
 events. Pure parsing.
 
-Command lines and environments are in these answers as well; nothing of them is kept.
+Command lines, environments and labels are in these answers as well; of them only the kubelet's own
+labels are kept.
 """
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
+from necroscope.model.pod_owners import owner_labels
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.containers.container_state import ContainerState
 
@@ -24,6 +28,9 @@ _KINDS: Final = {
     "start": "container_start",
     "oom": "container_oom",
 }
+_POD_LABELS: Final = tuple(
+    f"io.kubernetes.{name}" for name in ("container.name", "pod.name", "pod.namespace", "pod.uid")
+)
 _STAMP: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*(Z|[+-]\d\d:\d\d)")
 _ID: Final = re.compile(r"[0-9a-f]{12,64}")
 
@@ -73,7 +80,7 @@ def parse_inspect(body: bytes, runtime: str) -> ContainerState:
     state = item["State"]
     # With a start the daemon forgets how it ended before.
     has_ended = _stamp_ns(state.get("FinishedAt")) is not None and state.get("Status") != "running"
-    return ContainerState(
+    found = ContainerState(
         container=clean(str(item["Id"])),
         runtime=runtime,
         name=clean(str(item.get("Name", "")).removeprefix("/")),
@@ -86,6 +93,24 @@ def parse_inspect(body: bytes, runtime: str) -> ContainerState:
         pid=int(state.get("Pid") or 0) or None,
         started_ns=_stamp_ns(state.get("StartedAt")),
         finished_ns=_stamp_ns(state.get("FinishedAt")),
+    )
+    return _with_pod(found, (item.get("Config") or {}).get("Labels") or {})
+
+
+def _with_pod(state: ContainerState, labels: Mapping[str, object]) -> ContainerState:
+    """The kubelet's labels, where it runs its pods by Docker (cri-dockerd)."""
+    name, pod, namespace, uid = (
+        clean(str(labels[key])) if key in labels else None for key in _POD_LABELS
+    )
+    if not uid:
+        return state
+    return replace(
+        state,
+        name=name or state.name,
+        pod=pod,
+        namespace=namespace,
+        pod_uid=uid,
+        owner_labels=owner_labels(labels),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from necroscope.model.names import clean
+from necroscope.model.pod_owners import OwnerLabels, owner_labels
 
 LIMIT_BYTES: Final = 1 << 20
 _PLACES: Final = (
@@ -27,6 +28,8 @@ _KEYS: Final = {
     "image": ("io.kubernetes.cri.image-name", "io.kubernetes.cri-o.ImageName"),
 }
 _TYPES: Final = ("io.kubernetes.cri.container-type", "io.kubernetes.cri-o.ContainerType")
+# CRI-O's copy of the labels, as JSON: the sandbox has its pod's. containerd keeps none here.
+_LABELS: Final = "io.kubernetes.cri-o.Labels"
 SANDBOX: Final = "(sandbox)"
 
 
@@ -36,6 +39,7 @@ class BundleNames(NamedTuple):
     namespace: str | None = None
     pod_uid: str | None = None
     image: str | None = None
+    owner_labels: OwnerLabels = ()
 
 
 def parse(data: bytes) -> BundleNames:
@@ -46,10 +50,12 @@ def parse(data: bytes) -> BundleNames:
             name: next((clean(str(annotations[key])) for key in keys if key in annotations), None)
             for name, keys in _KEYS.items()
         }
+        labels = owner_labels(json.loads(annotations.get(_LABELS) or "{}"))
         is_sandbox = any(annotations.get(key) == "sandbox" for key in _TYPES)
     except (ValueError, AttributeError, TypeError, RecursionError):
         return BundleNames()
-    return BundleNames(**(found | {"name": SANDBOX} if is_sandbox else found))
+    names = BundleNames(**found, owner_labels=labels)
+    return names._replace(name=SANDBOX) if is_sandbox else names
 
 
 def read(root: Path, container: str) -> BundleNames:

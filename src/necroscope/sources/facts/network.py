@@ -88,31 +88,31 @@ def _from_ethtool(devices: list[str]) -> Iterator[Fact]:
                 yield fact("nic", f"{device} firmware", answer.driver.firmware)
     finally:
         ethtool.close()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for device in devices:
             offloads = {
-                name: _ask(asked, device, command, 1) for name, command in _OFFLOADS.items()
+                name: _ask(control, device, command, 1) for name, command in _OFFLOADS.items()
             }
             for name, value in offloads.items():
                 if value is not None:
                     yield fact("nic", f"{device} {name}", "on" if value[0] else "off")
-            yield from _rings(asked, device)
+            yield from _rings(control, device)
 
 
-def _rings(asked: socket.socket, device: str) -> Iterator[Fact]:
-    rings = _ask(asked, device, _GET_RINGS, 8)
+def _rings(control: socket.socket, device: str) -> Iterator[Fact]:
+    rings = _ask(control, device, _GET_RINGS, 8)
     if rings is not None:
         yield fact(
             "nic", f"{device} rings", f"rx {rings[4]} of {rings[0]}, tx {rings[7]} of {rings[3]}"
         )
-    channels = _ask(asked, device, _GET_CHANNELS, 8)
+    channels = _ask(control, device, _GET_CHANNELS, 8)
     if channels is not None:
         yield fact(
             "nic",
             f"{device} channels",
             f"rx {channels[4]}, tx {channels[5]}, combined {channels[7]} of {channels[3]}",
         )
-    coalescing = _ask(asked, device, _GET_COALESCING, 22)
+    coalescing = _ask(control, device, _GET_COALESCING, 22)
     if coalescing is not None:
         adaptive = "on" if coalescing[9] else "off"
         yield fact(
@@ -122,13 +122,13 @@ def _rings(asked: socket.socket, device: str) -> Iterator[Fact]:
         )
 
 
-def _ask(asked: socket.socket, device: str, command: int, numbers: int) -> tuple[int, ...] | None:
+def _ask(control: socket.socket, device: str, command: int, numbers: int) -> tuple[int, ...] | None:
     """The numbers behind the command word; None if the driver does not tell."""
     buffer = ctypes.create_string_buffer(struct.pack("=I", command), 4 + 4 * numbers)
     try:
         # struct ifreq: the device's name and a pointer to the request.
         fcntl.ioctl(
-            asked,
+            control,
             _SIOCETHTOOL,
             struct.pack("16sP16x", os.fsencode(device), ctypes.addressof(buffer)),
         )

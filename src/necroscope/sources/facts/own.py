@@ -45,6 +45,8 @@ _ENVIRON_BYTES: Final = 1 << 17
 _PROCESS_LIMIT: Final = 5_000
 _PROGRAM_LIMIT: Final = 200
 _MOST_VALUES: Final = 8
+# Whoever starts processes chooses their values: beyond these, further ones are not kept.
+_MOST_SEEN: Final = 64
 _LARGEST_FILE: Final = 1 << 18
 _NAME: Final = re.compile(r"[\w][\w./ -]{0,127}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -197,8 +199,11 @@ def _environments(root: Path, variables: tuple[str, ...]) -> Iterator[Fact]:
             if name in wanted:
                 program = (read_bytes(root / "proc" / pid / "comm", 64) or b"?").strip()
                 key = wanted[name], program.decode("utf-8", "backslashreplace")
-                if key in found or len(found) < _PROGRAM_LIMIT:
+                is_room = (
+                    len(found[key]) < _MOST_SEEN if key in found else len(found) < _PROGRAM_LIMIT
+                )
+                if is_room:
                     found[key].add(value[:VALUE_LIMIT].decode("utf-8", "backslashreplace"))
     for (variable, program_name), values in sorted(found.items()):
-        told = " | ".join(sorted(values)[:_MOST_VALUES])
-        yield fact(ENVIRONMENT, f"{variable} {program_name}", told)
+        shown = " | ".join(sorted(values)[:_MOST_VALUES])
+        yield fact(ENVIRONMENT, f"{variable} {program_name}", shown)

@@ -39,12 +39,12 @@ def _processes(root: Path, online: bytes) -> Iterator[Fact]:
     for pid in list_names(root / "proc", 1 << 20)[:_PROCESS_LIMIT]:
         if not pid.isdigit():
             continue
-        told = dict(
+        fields = dict(
             _STATUS.findall(read_bytes(root / "proc" / pid / "status", _STATUS_BYTES) or b"")
         )
-        cores = told.get(b"Cpus_allowed_list", b"")
-        if b"VmSize" in told and cores and not _is_all(cores, online):
-            name = told.get(b"Name", b"?").decode("utf-8", "backslashreplace")
+        cores = fields.get(b"Cpus_allowed_list", b"")
+        if b"VmSize" in fields and cores and not _is_all(cores, online):
+            name = fields.get(b"Name", b"?").decode("utf-8", "backslashreplace")
             if name in found or len(found) < PROGRAM_LIMIT:
                 found[name].add(cores.decode("ascii", "backslashreplace"))
     for name, sets in sorted(found.items()):
@@ -76,9 +76,9 @@ def _cpusets(root: Path, online: bytes) -> Iterator[Fact]:
             for name in names
             for path in (name, *(f"{name}/{below}" for below in list_names(top / name)))
         ]
-        told = [(path, read_text(top / path / "cpuset.cpus")) for path in paths[:2_000]]
+        found = [(path, read_text(top / path / "cpuset.cpus")) for path in paths[:2_000]]
         confined = [
-            (path, cores) for path, cores in told if cores and not _is_all(cores.encode(), online)
+            (path, cores) for path, cores in found if cores and not _is_all(cores.encode(), online)
         ]
         for path, cores in confined[:_CGROUP_LIMIT]:
             yield fact("cpuset", f"/{path}", cores)
@@ -104,6 +104,6 @@ def _interrupts(root: Path) -> Iterator[Fact]:
 
 
 def _some(sets: set[str]) -> str:
-    told = sorted(sets)
-    more = f" and {len(told) - _MOST_SETS} more" if len(told) > _MOST_SETS else ""
-    return "; ".join(told[:_MOST_SETS]) + more
+    listed = sorted(sets)
+    more = f" and {len(listed) - _MOST_SETS} more" if len(listed) > _MOST_SETS else ""
+    return "; ".join(listed[:_MOST_SETS]) + more

@@ -94,8 +94,8 @@ def parse_release(data: bytes) -> Iterator[Fact]:
 def parse_instance_data(data: bytes) -> Iterator[Fact]:
     """cloud-init's instance-data.json: `v1` is the part with one form for all clouds."""
     try:
-        told = json.loads(data)
-        common, meta = told.get("v1") or {}, (told.get("ds") or {}).get("meta_data") or {}
+        document = json.loads(data)
+        common, meta = document.get("v1") or {}, (document.get("ds") or {}).get("meta_data") or {}
         pairs = [(key, common.get(key)) for key in _CLOUD_KEYS] + [
             (key.replace("-", "_"), meta.get(key)) for key in _META_KEYS
         ]

@@ -1,8 +1,9 @@
 """A process that is part of a job, followed from the moment it is found until it is gone: what it
 gets done, and how it ended (include/uapi/linux/pidfd.h, fs/proc/array.c).
 
-A process that is not our child leaves no exit status, except to who holds a pidfd of it: since
-Linux 6.15 PIDFD_GET_INFO has it also after the parent took it.
+A process that is not our child leaves its exit status in two places. Its pidfd has it once the
+parent has taken it (PIDFD_GET_INFO, Linux 6.15). Before that, while it is a zombie, its `stat` has
+it for who may trace it; others read 0 there, so only another number counts.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.sources.jobs.last_words import LastWords
 from necroscope.sources.jobs.membership import Membership
 from necroscope.sources.kept_file import KeptFile
+from necroscope.sources.procfs.blocked_tasks import CloseReader
 
 _TICK_NS: Final = NS_PER_S // os.sysconf("SC_CLK_TCK")
 _PIDFD_INFO: Final = struct.Struct("<QQ11Ii")
@@ -37,6 +39,7 @@ class ProcessStat(NamedTuple):
     cpu_ns: int
     started_ticks: int
     core: int
+    exit_status: int
 
 
 def parse_stat(data: bytes) -> ProcessStat:
@@ -51,6 +54,7 @@ def parse_stat(data: bytes) -> ProcessStat:
         cpu_ns=(int(fields[11]) + int(fields[12])) * _TICK_NS,
         started_ticks=int(fields[19]),
         core=int(fields[36]),
+        exit_status=int(fields[49]),
     )
 
 
@@ -71,7 +75,7 @@ class MemberProgress(NamedTuple):
 @dataclass(slots=True)
 class FollowedMember:
     """`log` is a descriptor of the file behind its standard error, -1 if that is not a regular
-    file.
+    file. `submitted` is what a driver of Ray is part of by the name that its submission was given.
     """
 
     pid: int
@@ -87,6 +91,8 @@ class FollowedMember:
     status: int | None = None
     words: LastWords | None = None
     uid: int = 0
+    started_ticks: int = 0
+    submitted: Membership | None = None
     _pidfd: int = -1
     _files: tuple[KeptFile, KeptFile] | None = None
     _before: tuple[int, int, int | None] | None = None
@@ -129,15 +135,30 @@ class FollowedMember:
             stat.state, stat.core, monotonic_ns - before[0], worked_ns, delayed_ns
         )
 
-    def take_status(self) -> int | None:
-        """As wait(2) tells it; None before Linux 6.15."""
+    def ask_status(self, read_closely: CloseReader) -> None:
+        """How it ended, as wait(2) tells it. It stays open while that is not known and may be
+        later: of a zombie whose parent has not asked yet.
+        """
         answer = bytearray(_PIDFD_INFO.pack(_INFO_EXIT, *[0] * 13))
+        is_later = True
         try:
             fcntl.ioctl(self._pidfd, _PIDFD_GET_INFO, answer, True)
         except OSError:
+            is_later = False
+        mask, *_, status = _PIDFD_INFO.unpack(answer)
+        has_status = is_later and mask & _INFO_EXIT
+        self.status = status if has_status else self._zombie_status(read_closely)
+        if self.status is not None or not is_later:
+            self.close()
+
+    def _zombie_status(self, read_closely: CloseReader) -> int | None:
+        """Its number may be another's by now, the moment of its start may not."""
+        try:
+            stat = parse_stat(read_closely(self.pid, "stat"))
+        except (OSError, ValueError, IndexError):
             return None
-        mask, *_, code = _PIDFD_INFO.unpack(answer)
-        return code if mask & _INFO_EXIT else None
+        is_own = stat.started_ticks == self.started_ticks and stat.state in "ZX"
+        return (stat.exit_status or None) if is_own else None
 
     def close(self) -> None:
         """Gives back all but its log."""
@@ -153,8 +174,13 @@ class FollowedMember:
                 os.close(self.log)
             self.log = -1
 
-    def row(self, time_ns: int) -> Row:
-        member, words = self.member, self.words
+    def rows(self, time_ns: int) -> list[Row]:
+        """One for each name of its job."""
+        names = [self.member] if self.submitted is None else [self.member, self.submitted]
+        return [self._row(time_ns, member) for member in names]
+
+    def _row(self, time_ns: int, member: Membership) -> Row:
+        words = self.words
         numbers = member.rank, member.world_size, member.attempt
         process = self.pid, self.comm, self.cgroup, self.started_ns
         held = member.leader, self.address, self.cores, member.gpus

@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -21,8 +21,8 @@ from necroscope.model.reading import Alarm, Gap, Moment, Reading, Row, Source, T
 from necroscope.model.units import NS_PER_S, format_duration
 from necroscope.sources.background import Background
 from necroscope.sources.jobs.followed_member import FollowedMember, parse_address, tenant_of
-from necroscope.sources.jobs.last_words import TAIL_BYTES, LastWords, last_words
-from necroscope.sources.jobs.membership import VARIABLES, membership, waits_for_job
+from necroscope.sources.jobs.member_logs import Found, RootOf, read_logs
+from necroscope.sources.jobs.membership import VARIABLES, is_submission, membership, waits_for_job
 from necroscope.sources.jobs.newcomers import (
     Newcomer,
     Newcomers,
@@ -30,27 +30,28 @@ from necroscope.sources.jobs.newcomers import (
     read_newcomer,
     real_user,
 )
-from necroscope.sources.jobs.ray_drivers import RayDriver, list_drivers, session_logs
+from necroscope.sources.jobs.ray_drivers import RayDriver
 from necroscope.sources.jobs.stall_watch import Stall, StallWatch
 from necroscope.sources.kept_file import read_once
+from necroscope.sources.procfs.blocked_tasks import CloseReader, file_reader
 from necroscope.sources.service_event import service_event
 from necroscope.symbols.messages import ProcessVariables
-from necroscope.symbols.target_files import open_in_root, open_root
+from necroscope.symbols.target_files import open_root
 
 MEMBER_LIMIT: Final = 256
 PROGRESS_LIMIT: Final = 64
 # Each costs about 100 us, most of it in the lookup process.
 ASKED_AT_ONCE: Final = 64
-# A row waits this long for the words of a member that has ended.
-_WORDS_NS: Final = 5 * NS_PER_S
+# A supervisor restarts a member at once, and in a crash loop it lives for seconds: this long after
+# an end some newcomers are looked at each second.
+_SUCCESSOR_NS: Final = 10 * NS_PER_S
+ASKED_SOON: Final = 16
+# A row waits this long for how a member ended, and for its words.
+_END_KNOWN_NS: Final = 5 * NS_PER_S
 # Clocks of files are coarse, and start times worked out.
 _LOG_LATE_NS: Final = 5 * NS_PER_S
 _GROUPS: Final = frozenset({"torch", "slurm", "mpi"})
 _BY_SIGNAL: Final = 0x7F
-
-
-# A descriptor of its log, what that said at the end, or the drivers of a raylet's session.
-_Found = int | LastWords | None | list[RayDriver]
 
 
 class VariablesReader(Protocol):
@@ -61,7 +62,7 @@ class VariablesReader(Protocol):
 
 class Jobs(Source):
     """`below` is a cgroup path: processes elsewhere are another node's. `root_of` opens the root
-    directory of a process, which takes CAP_SYS_PTRACE.
+    directory of a process, and `read_closely` reads its `stat`, both with CAP_SYS_PTRACE.
     """
 
     name = "jobs"
@@ -74,7 +75,8 @@ class Jobs(Source):
         lookup: VariablesReader,
         below: str = "",
         boottime: Callable[[], int] = lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-        root_of: Callable[[int], int | None] | None = None,
+        root_of: RootOf | None = None,
+        read_closely: CloseReader | None = None,
     ) -> None:
         self._proc = root / "proc"
         self._every_ns = every_ns
@@ -82,7 +84,8 @@ class Jobs(Source):
         self._below = below.rstrip("/")
         self._boottime = boottime
         self._root_of = root_of or (lambda pid: open_root(root, pid))
-        self._next_ns = 0
+        self._read_closely = read_closely or file_reader(root)
+        self._next_ns = self._soon_until_ns = 0
         self._newcomers = Newcomers(self._proc)
         self._members: dict[int, FollowedMember] = {}
         self._ended: list[FollowedMember] = []
@@ -93,7 +96,7 @@ class Jobs(Source):
         self._asked = self._refused = 0
         self._drivers: dict[int, RayDriver] = {}
         self._is_listing_due = False
-        self._logs: Background[list[tuple[FollowedMember, _Found]]] = Background("jobs")
+        self._logs: Background[list[tuple[FollowedMember, Found]]] = Background("jobs")
 
     def start_segment(self) -> None:
         """The next read writes every member, so that the segment explains itself."""
@@ -105,15 +108,14 @@ class Jobs(Source):
         self._take_logs()
         self._follow(now, reading)
         if now.monotonic_ns >= self._next_ns:
-            self._next_ns = now.monotonic_ns + self._every_ns
             self._look(now, reading)
         self._write_ended(now, reading)
         for stall in self._stalls.stalls(now.time_ns):
             self._tell_stall(stall, now, reading)
         if self._is_rewritten:
             self._is_rewritten = False
-            rows = [member.row(now.time_ns) for member in self._members.values()]
-            reading.rows.setdefault("job_members", []).extend(rows)
+            for member in self._members.values():
+                _write(member, now, reading)
         if self._logs.is_idle:
             self._start_logs()
         reading.parts = self._troubles()
@@ -134,7 +136,8 @@ class Jobs(Source):
         """Members that ended just now are written without waiting for their words."""
         reading = Reading()
         for member in self._ended:
-            reading.rows.setdefault("job_members", []).append(member.row(now.time_ns))
+            _write(member, now, reading)
+            member.close()
         self._ended.clear()
         return reading
 
@@ -146,6 +149,9 @@ class Jobs(Source):
 
     def _follow(self, now: Moment, reading: Reading) -> None:
         rows: list[Row] = []
+        for member in self._ended:
+            if member.is_open:
+                self._ask_status(member, reading)
         for member in list(self._members.values()):
             if member.has_ended():
                 self._end(member, now, reading)
@@ -163,24 +169,37 @@ class Jobs(Source):
 
     def _end(self, member: FollowedMember, now: Moment, reading: Reading) -> None:
         del self._members[member.pid]
-        member.ended_ns, member.status = now.time_ns, member.take_status()
-        member.close()
+        self._soon_until_ns = now.monotonic_ns + _SUCCESSOR_NS
+        self._next_ns = min(self._next_ns, now.monotonic_ns + NS_PER_S)
+        member.ended_ns = now.time_ns
         self._stalls.forget(member.member.job, member.pid)
         self._ended.append(member)
+        self._ask_status(member, reading)
+
+    def _ask_status(self, member: FollowedMember, reading: Reading) -> None:
+        member.ask_status(self._read_closely)
         if member.status and (_is_of_all(member) or member.status & _BY_SIGNAL):
             reading.rows.setdefault("events", []).append(_death(member))
-            kind = "job_member_died"
-            reading.alarms.append(Alarm(kind, None, None, None, False, now.time_ns))
+            kind, ended_ns = "job_member_died", member.ended_ns or 0
+            reading.alarms.append(Alarm(kind, None, None, None, False, ended_ns))
 
     def _look(self, now: Moment, reading: Reading) -> None:
         boot_ns = self._boottime()
         self._newcomers.look(boot_ns)
         self._is_listing_due = True
-        asked = self._newcomers.take(ASKED_AT_ONCE) + self._new_drivers(now, boot_ns)
-        pids = [one.pid for one in asked]
-        told = self._lookup.read_variables(pids, VARIABLES) if asked else []
-        for newcomer, variables in zip(asked, told, strict=True):
-            if variables is not None:
+        is_soon = now.monotonic_ns < self._soon_until_ns
+        every_ns = min(self._every_ns, NS_PER_S) if is_soon else self._every_ns
+        self._next_ns = now.monotonic_ns + every_ns
+        taken = self._newcomers.take(ASKED_SOON if is_soon else ASKED_AT_ONCE)
+        asked = [one for one in taken if one.pid not in self._members]
+        asked += self._new_drivers(now, boot_ns, reading)
+        answers = (
+            self._lookup.read_variables([one.pid for one in asked], VARIABLES) if asked else []
+        )
+        for newcomer, variables in zip(asked, answers, strict=True):
+            if variables is None:
+                self._newcomers.ask_again(newcomer)
+            elif newcomer.pid not in self._members:
                 self._count_refusal(is_refused=variables.variables is None)
                 started_ns = now.time_ns - (boot_ns - newcomer.started_ns)
                 self._join(newcomer, variables, started_ns, now, reading)
@@ -190,11 +209,18 @@ class Jobs(Source):
             span = now.time_ns - self._every_ns, now.time_ns
             reading.gaps.append(Gap("job_members", *span, cause, lost=left))
 
-    def _new_drivers(self, now: Moment, boot_ns: int) -> list[Newcomer]:
-        """Processes that were looked at before they called `ray.init`."""
+    def _new_drivers(self, now: Moment, boot_ns: int, reading: Reading) -> list[Newcomer]:
+        """Processes that were looked at before they called `ray.init`. One that was submitted is
+        followed by then, under the name of its submission: now its job has Ray's own as well.
+        """
         found = []
         for pid, driver in list(self._drivers.items()):
-            if pid in self._members:
+            member = self._members.get(pid)
+            if member is not None:
+                is_own = member.started_ns <= driver.written_ns + _LOG_LATE_NS
+                if is_own and is_submission(member.member, driver.member):
+                    member.submitted, member.member = member.member, driver.member
+                    _write(member, now, reading)
                 continue
             one = read_newcomer(self._proc, pid)
             started_ns = now.time_ns - (boot_ns - one.started_ns) if one is not None else 0
@@ -207,35 +233,37 @@ class Jobs(Source):
     def _join(
         self,
         newcomer: Newcomer,
-        told: ProcessVariables,
+        process: ProcessVariables,
         started_ns: int,
         now: Moment,
         reading: Reading,
     ) -> None:
         pid, uid = newcomer.pid, newcomer.uid
-        driver = self._drivers.get(pid)
-        found = driver.member if driver else membership(told.variables or {}, told.log)
-        if found is None and waits_for_job(told.log):
+        driver, found = self._drivers.get(pid), membership(process.variables or {}, process.log)
+        submitted = found if driver is not None and is_submission(found, driver.member) else None
+        found = driver.member if driver else found
+        if found is None and waits_for_job(process.log):
             self._newcomers.postpone(newcomer)
-        if found is None or not self._is_own(told.cgroup):
+        if found is None or not self._is_own(process.cgroup):
             return
         if len(self._members) >= MEMBER_LIMIT:
             cause = f"more than {MEMBER_LIMIT} members of jobs are not followed"
             reading.gaps.append(Gap("job_members", now.time_ns, now.time_ns, cause, lost=1))
-            if not self._make_room(tenant_of(uid, told.cgroup)):
+            if not self._make_room(tenant_of(uid, process.cgroup)):
                 return
         if self._is_others(found.job, uid):
             found = replace(found, job=f"{found.job} (uid {uid})")
         comm = clean(newcomer.stat.comm)
         member = FollowedMember(
-            pid, comm, told.cgroup, started_ns, found, _cores(pid), told.log, uid=uid
-        )
+            pid, comm, process.cgroup, started_ns, found, _cores(pid), process.log, uid=uid,
+            started_ticks=newcomer.stat.started_ticks, submitted=submitted,
+        )  # fmt: skip
         routes = read_once(f"{self._proc}/{pid}/net/fib_trie") or b""
         member.address = parse_address(routes.decode("ascii", "replace"))
         if member.open(self._proc):
             self._members[pid] = member
             self._unread.append(member)
-            reading.rows.setdefault("job_members", []).append(member.row(now.time_ns))
+            _write(member, now, reading)
 
     def _is_others(self, job: str, uid: int) -> bool:
         """Whoever starts a process chooses its variables: a claim to be part of another user's job
@@ -278,14 +306,12 @@ class Jobs(Source):
         return not self._below or f"{cgroup or ''}/".startswith(f"{self._below}/")
 
     def _write_ended(self, now: Moment, reading: Reading) -> None:
-        written = [
-            member
-            for member in self._ended
-            if member.log < 0 or now.time_ns - (member.ended_ns or 0) >= _WORDS_NS
-        ]
-        for member in written:
-            self._ended.remove(member)
-            reading.rows.setdefault("job_members", []).append(member.row(now.time_ns))
+        for member in list(self._ended):
+            is_late = now.time_ns - (member.ended_ns or 0) >= _END_KNOWN_NS
+            if is_late or (member.log < 0 and not member.is_open):
+                member.close()
+                self._ended.remove(member)
+                _write(member, now, reading)
 
     def _tell_stall(self, stall: Stall, now: Moment, reading: Reading) -> None:
         member = self._members.get(stall.first)
@@ -309,7 +335,7 @@ class Jobs(Source):
         listed, self._is_listing_due = raylets if self._is_listing_due else [], False
         if new or ended or listed:
             root_of = self._root_of
-            self._logs.start(lambda: list(_logs(root_of, new, ended, listed)))
+            self._logs.start(lambda: list(read_logs(root_of, new, ended, listed)))
 
     def _take_logs(self) -> None:
         for member, found in self._logs.take() or []:
@@ -324,48 +350,8 @@ class Jobs(Source):
                 member.close_log()
 
 
-def _logs(
-    root_of: Callable[[int], int | None],
-    new: Sequence[FollowedMember],
-    ended: Sequence[FollowedMember],
-    listed: Sequence[FollowedMember],
-) -> Iterator[tuple[FollowedMember, _Found]]:
-    """In the thread."""
-    for member in new:
-        descriptor = _open_log(root_of, member)
-        if descriptor is not None:
-            yield member, descriptor
-    for member in ended:
-        tail = b""
-        with contextlib.suppress(OSError):
-            size = os.fstat(member.log).st_size
-            tail = os.pread(member.log, TAIL_BYTES, max(0, size - TAIL_BYTES))
-        yield member, last_words(tail)
-    for member in listed:
-        yield member, _drivers_of(root_of, member)
-
-
-def _drivers_of(root_of: Callable[[int], int | None], raylet: FollowedMember) -> _Found:
-    logs, root = session_logs(raylet.log_path), root_of(raylet.pid)
-    if root is None:
-        return []
-    try:
-        return list_drivers(root, logs) if logs is not None else []
-    finally:
-        os.close(root)
-
-
-def _open_log(root_of: Callable[[int], int | None], member: FollowedMember) -> int | None:
-    try:
-        root = root_of(member.pid)
-    except OSError:
-        return None
-    if root is None or member.log_path is None:
-        return None
-    try:
-        return open_in_root(root, os.fsencode(member.log_path))
-    finally:
-        os.close(root)
+def _write(member: FollowedMember, now: Moment, reading: Reading) -> None:
+    reading.rows.setdefault("job_members", []).extend(member.rows(now.time_ns))
 
 
 def _is_of_all(member: FollowedMember) -> bool:

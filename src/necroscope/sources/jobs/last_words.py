@@ -20,7 +20,10 @@ _PREFIX: Final = re.compile(
     rb"(?:(?:\[(?:default|rank)?\d+\]:|\((?:[\w.:]+ )?pid=\d+[^)]*\)) ?)?"
 )
 _TRACEBACK: Final = b"Traceback (most recent call last):"
-_EXCEPTION: Final = re.compile(rb"[A-Za-z_][\w.]{2,80}(?:: .*)?")
+_EXCEPTION: Final = re.compile(rb"[A-Za-z_][\w.]{2,80}(?:\(\w{1,80}\))?(?:: .*)?")
+# What a task or an actor raised is raised again in the driver, with its traceback below
+# (python/ray/exceptions.py): the exception itself comes last.
+_RAY_TASK: Final = re.compile(rb"(?:ray\.exceptions\.)?RayTaskError\(")
 # The first is the one that explains most.
 _TELLING: Final = tuple(
     re.compile(pattern)
@@ -60,10 +63,12 @@ def _exception(lines: list[bytes]) -> bytes | None:
     starts = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
     if not starts:
         return None
-    for line in lines[starts[-1] + 1 :]:
-        if line and not line[:1].isspace():
-            return line if _EXCEPTION.fullmatch(line.rstrip()) else None
-    return None
+    flush = [line for line in lines[starts[-1] + 1 :] if line and not line[:1].isspace()]
+    if not flush or not _EXCEPTION.fullmatch(flush[0].rstrip()):
+        return None
+    if _RAY_TASK.match(flush[0]) and len(flush) > 1 and _EXCEPTION.fullmatch(flush[1].rstrip()):
+        return flush[1]
+    return flush[0]
 
 
 def _words(line: bytes) -> LastWords:

@@ -84,6 +84,15 @@ def waits_for_job(log: str | None) -> bool:
     return match is not None and match["job"] == _RAY_NO_JOB
 
 
+def is_submission(found: Membership | None, driver: Membership) -> bool:
+    """`ray job submit` gives a job a name of its own; the driver's log has that name, and the log
+    of its core the number that Ray gives the job.
+    """
+    if found is None or (found.kind, found.role) != ("ray", "driver") or found.job == driver.job:
+        return False
+    return found.job.rpartition("/")[0] == driver.job.rpartition("/")[0]
+
+
 def _of_ray(log: str | None) -> Membership | None:
     match = _RAY_LOG.search(log or "")
     if match is None or match["job"] == _RAY_NO_JOB:

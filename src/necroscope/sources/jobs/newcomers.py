@@ -26,6 +26,11 @@ _MOST_POSTPONED: Final = 256
 _MOST_POSTPONED_OF_USER: Final = 64
 # A process that was just forked still has its parent's variables.
 _SETTLED_NS: Final = 2 * NS_PER_S
+# A script that waits for something and then becomes the program itself (`exec`) does so early in
+# its life. Until then some are read again at each look: for a new name they are newcomers again.
+_YOUNG_NS: Final = 600 * NS_PER_S
+REREAD_AT_ONCE: Final = 32
+_MOST_YOUNG: Final = 512
 _CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 Item = TypeVar("Item")
@@ -53,6 +58,8 @@ class Newcomers:
         # Names in /proc that need no look, those of other files among them.
         self._known: set[str] = set()
         self._postponed: deque[Newcomer] = deque()
+        # Of those that had their turn.
+        self._young: deque[Newcomer] = deque(maxlen=_MOST_YOUNG)
         self._random = chosen or random.Random()
 
     def look(self, boot_ns: int) -> None:
@@ -73,6 +80,8 @@ class Newcomers:
         self.unread = max(0, len(fresh) - READ_AT_ONCE)
         for pid in self._random.sample(sorted(fresh), READ_AT_ONCE) if self.unread else fresh:
             self._read(pid, boot_ns)
+        for _ in range(min(REREAD_AT_ONCE, len(self._young))):
+            self._reread(self._young.popleft(), boot_ns)
         if len(self.waiting) > MOST_WAITING:
             self.unread += len(self.waiting) - MOST_WAITING
             self.waiting = {one.pid: one for one in self._in_line(MOST_WAITING)}
@@ -85,6 +94,7 @@ class Newcomers:
         for one in taken:
             self.waiting.pop(one.pid)
             self._known.add(str(one.pid))
+        self._young.extend(taken)
         again = [self._postponed.popleft() for _ in range(min(AGAIN_AT_ONCE, len(self._postponed)))]
         return taken + again
 
@@ -96,6 +106,13 @@ class Newcomers:
         if len(self._postponed) < _MOST_POSTPONED and of_user < _MOST_POSTPONED_OF_USER:
             self._postponed.append(one)
 
+    def ask_again(self, one: Newcomer) -> None:
+        """What it is was not answered: it comes again, with those that were postponed or as new."""
+        waiting = len(self._postponed)
+        self.postpone(one)
+        if len(self._postponed) == waiting:
+            self._known.discard(str(one.pid))
+
     def _in_line(self, most: int) -> list[Newcomer]:
         oldest_first = sorted(self.waiting.values(), key=lambda one: one.stat.started_ticks)
         return in_turns(oldest_first, lambda one: one.uid, most)
@@ -106,6 +123,15 @@ class Newcomers:
             self._known.add(str(pid))
         elif boot_ns - since_boot_ns(stat) >= _SETTLED_NS:
             self.waiting[pid] = Newcomer(pid, real_user(self._proc, pid), stat)
+
+    def _reread(self, one: Newcomer, boot_ns: int) -> None:
+        stat = _read_stat(self._proc, one.pid)
+        if stat is None:
+            return
+        if (stat.started_ticks, stat.comm) != (one.stat.started_ticks, one.stat.comm):
+            self._read(one.pid, boot_ns)
+        elif boot_ns - one.started_ns < _YOUNG_NS:
+            self._young.append(one)
 
 
 def read_newcomer(proc: Path, pid: int) -> Newcomer | None:

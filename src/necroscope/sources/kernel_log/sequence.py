@@ -160,7 +160,7 @@ class Sequence:
         for other in (name, "cpu") if name == "queue" else (name,):
             if other in self._columns:
                 self._fields.setdefault(
-                    _told_by(self._set_by[other], other), self._columns.pop(other)
+                    _field_name(self._set_by[other], other), self._columns.pop(other)
                 )
 
     def _catch_another(self, name: str, value: int | str, pattern_id: str) -> None:
@@ -168,7 +168,7 @@ class Sequence:
         thing by the same word.
         """
         if self._set_by[name] != pattern_id:
-            self._fields.setdefault(_told_by(pattern_id, name), value)
+            self._fields.setdefault(_field_name(pattern_id, name), value)
             return
         values = self._fields.setdefault(f"{name}s", [self._columns[name]])
         if isinstance(values, list) and value not in values and len(values) < LIST_LIMIT:
@@ -209,7 +209,7 @@ class Sequence:
         )
 
 
-def _told_by(pattern_id: str, column: str) -> str:
+def _field_name(pattern_id: str, column: str) -> str:
     return f"{pattern_id.rpartition('.')[2]}_{column}"
 
 

@@ -57,11 +57,6 @@ class KernelLog(Source):
         self._second_ns = 0
         self._left = LINES_A_SECOND
 
-    @property
-    def reads_from(self) -> str | None:
-        """`/dev/kmsg`, `journalctl` or the path of a syslog file; None before the first read."""
-        return self._reader.name if self._reader is not None else None
-
     def descriptor(self) -> int:
         return self._readiness.fileno()
 

@@ -22,6 +22,7 @@ SEQ_WRITE: Final = 127
 RINGBUF_RESERVE: Final = 131
 RINGBUF_SUBMIT: Final = 132
 GET_TASK_STACK: Final = 141
+GET_CURRENT_TASK_BTF: Final = 158
 TASK_PT_REGS: Final = 175
 
 _INSTRUCTION: Final = struct.Struct("<BBhi")

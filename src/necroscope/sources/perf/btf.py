@@ -2,16 +2,18 @@
 (Documentation/bpf/btf.rst).
 
 Ours because a program without a compiler also has no compiler's relocations. One pass over some
-150,000 types finds the few that were asked for; nothing of the 6 MB is kept.
+150,000 types, by the native library, finds the few that were asked for; nothing of the 6 MB is
+kept.
 """
 
 import struct
-from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from ctypes import Structure, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from necroscope import native
 from necroscope.errors import SourceUnavailable
 
 _LIMIT_BYTES: Final = 64 << 20
@@ -22,10 +24,18 @@ _MEMBER: Final = struct.Struct("<III")
 _STRUCT, _UNION, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT = 4, 5, 8, 9, 10, 11
 _PTR, _FUNC, _FUNC_PROTO, _TYPE_TAG = 2, 12, 13, 18
 _THROUGH: Final = (_TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _TYPE_TAG)
-# Bytes behind a type's twelve, by its kind: a fixed part, and a part for each of its members.
-_FIXED: Final = {1: 4, 3: 12, 14: 4, 17: 4}
-_EACH: Final = {_STRUCT: 12, _UNION: 12, 6: 8, _FUNC_PROTO: 8, 15: 12, 19: 12}
-_LAST_KIND: Final = 19
+# A name may be that of several types, of different kinds or of different files of the kernel.
+_MOST_NAMED: Final = 1024
+_SCAN_ARGUMENTS: Final = (
+    *(c_char_p, c_uint64, c_uint64, c_void_p, c_uint32),
+    *(c_void_p, c_uint64, c_void_p, c_uint32),
+)
+
+
+class _Name(Structure):
+    """`struct btf_name` of core/btf.c."""
+
+    _fields_ = tuple((name, c_uint32) for name in ("kind", "text", "number"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +45,7 @@ class KernelTypes:
     data: bytes
     strings: int
     named: dict[tuple[int, str], int]
-    places: "array[int]"
+    places: Sequence[int]
 
     def function(self, name: str) -> int:
         return self._id(_FUNC, name)
@@ -130,23 +140,25 @@ def read(root: Path, wanted: Iterable[str]) -> KernelTypes:
 
 def _parse(data: bytes, wanted: Iterable[str]) -> KernelTypes:
     magic, _, _, header, types, types_bytes, strings, _ = _HEADER.unpack_from(data)
-    if magic != _MAGIC:
+    start, end, texts = header + types, header + types + types_bytes, header + strings
+    if magic != _MAGIC or end > len(data):
         raise ValueError
-    place, end, texts = header + types, header + types + types_bytes, header + strings
     names = {}
     for name in wanted:
         found = data.find(b"\0" + name.encode() + b"\0", texts)
         if found >= 0:
             names[found + 1 - texts] = name
-    named: dict[tuple[int, str], int] = {}
-    places = array("I", [0])  # as objects they would leave 6 MB of holes in the heap
-    while place < end:
-        text, info, _ = _TYPE.unpack_from(data, place)
-        kind = info >> 24 & 0x1F
-        if not 0 < kind <= _LAST_KIND:
-            raise ValueError
-        if text in names:
-            named.setdefault((kind, names[text]), len(places))
-        places.append(place)
-        place += 12 + _FIXED.get(kind, 0) + _EACH.get(kind, 0) * (info & 0xFFFF)
-    return KernelTypes(data, texts, named, places)
+    room = types_bytes // _TYPE.size + 1
+    places, named = (c_uint32 * room)(), (_Name * _MOST_NAMED)()
+    library = native.load({"btf_scan": (c_int64, _SCAN_ARGUMENTS)})
+    wanted_texts = (c_uint32 * len(names))(*names)
+    if (
+        library.btf_scan(
+            data, start, end, wanted_texts, len(names), places, room, named, _MOST_NAMED
+        )
+        < 0
+    ):
+        raise ValueError
+    # Of two types with the same name the first counts.
+    numbers = {(one.kind, names[one.text]): one.number for one in reversed(named) if one.kind}
+    return KernelTypes(data, texts, numbers, places)

@@ -33,7 +33,7 @@ def open_event(attr: EventAttr, pid: int = EVERY_PROCESS, cpu: int = EVERY_CPU) 
             raise _refusal() from None
         if error.errno == errno.EMFILE:
             raise SourceUnavailable(
-                "the process may not open more files: perf needs five descriptors a core",
+                "the process may not open more files: perf needs five descriptors per core",
                 "raise LimitNOFILE or ulimit -n",
             ) from None
         if error.errno == errno.ENOSYS:

@@ -4,8 +4,8 @@ of every task, when it is asked for (bpf_iter_task_file, Linux 5.8).
 A pipe knows how many readers it has, not who they are; /proc/PID/fd tells it to CAP_SYS_PTRACE
 only, which the recorder gives up. The first walk finds what a descriptor of a process is: of a pipe
 its inode, of a UNIX socket the file of its peer. The second finds who else has that open. Files of
-a peer in another network namespace are found too. Of TCP the peer may be another machine: none is
-looked for.
+a peer in another network namespace are found too. Of TCP the peer may be another machine, and none
+is looked for here; `unserved_clients` finds those of this node from the server's side.
 
     waiter's descriptor --> file --> inode (a pipe) ------------------> files with this inode
                                  --> socket --> sock --> peer --> socket --> this file
@@ -15,24 +15,20 @@ import struct
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from necroscope.errors import NecroscopeError
 from necroscope.model.names import clean
 from necroscope.sources.perf import bpf_assembler as bpf
 from necroscope.sources.perf import btf
-from necroscope.sources.perf.bpf import IteratorProgram, MapValue
+from necroscope.sources.perf.file_walk import FileWalk, begin, follow, write_record
 
 # fs.h: open for reading, for writing.
 READER, WRITER = 1, 2
-WANTED: Final = (
-    *("task_struct", "file", "inode", "socket", "sock", "unix_sock", "bpf_iter_task_file"),
-)
+WANTED: Final = ("task_struct", "file", "inode", "socket", "sock", "unix_sock")
 # In the map: whose descriptor is looked for, which walk it is, and for which ends; what was found;
 # and a record of a task.
 _PID, _DESCRIPTOR, _WALK, _MODE, _OWN, _INODE, _PEER = 0, 4, 8, 16, 24, 32, 40
 _RECORD, _RECORD_BYTES = 48, 24
 _BYTES: Final = 128
 _MOST: Final = 8
-_POINTER: Final = -8
 _SOCKET, _FIFO = 0xC0, 0x10  # of the upper byte of a mode
 _AF_UNIX: Final = 1
 
@@ -48,44 +44,26 @@ class PipeEnds:
     """Opens at the first question; where it cannot, there is no answer."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
-        self._map: MapValue | None = None
-        self._files: IteratorProgram | None = None
-        self._is_refused = False
+        self._walk = FileWalk(root, WANTED, _BYTES, over_files)
 
     def find(self, pid: int, descriptor: int, mode: int) -> list[PipeEnd]:
         """Other processes that read (or write) what this one writes (or reads)."""
-        if not self._open() or self._map is None or self._files is None:
+        walk = self._walk.open()
+        if walk is None:
             return []
-        self._map.clear()
-        self._map.write_word(_PID, pid | descriptor << 32)
-        self._map.write_word(_MODE, mode)
+        walk.map.clear()
+        walk.map.write_word(_PID, pid | descriptor << 32)
+        walk.map.write_word(_MODE, mode)
         try:
-            self._files.read(_RECORD_BYTES)
-            self._map.write_word(_WALK, 1)
-            data = self._files.read(_MOST * _RECORD_BYTES)
+            walk.files.read(_RECORD_BYTES)
+            walk.map.write_word(_WALK, 1)
+            data = walk.files.read(_MOST * _RECORD_BYTES)
         except OSError:  # more files than the kernel walks in one go
             return []
         return list(dict.fromkeys(end for end in parse_ends(data) if end.pid != pid))[:_MOST]
 
     def close(self) -> None:
-        for part in (self._files, self._map):
-            if part is not None:
-                part.close()
-        self._files = self._map = None
-
-    def _open(self) -> bool:
-        if self._files is not None or self._is_refused:
-            return not self._is_refused
-        try:
-            types = btf.read(self._root, WANTED)
-            self._map = MapValue(_BYTES)
-            code = over_files(types, self._map.descriptor)
-            self._files = IteratorProgram(code, types.function("bpf_iter_task_file"))
-        except (OSError, NecroscopeError):
-            self._is_refused = True
-            self.close()
-        return not self._is_refused
+        self._walk.close()
 
 
 def parse_ends(data: bytes) -> list[PipeEnd]:
@@ -96,11 +74,7 @@ def parse_ends(data: bytes) -> list[PipeEnd]:
 def over_files(types: btf.KernelTypes, own_map: int) -> bytes:
     """R6 = the context, R7 = the task, R8 = the file, R9 = the map."""
     program = bpf.Program()
-    program.move(bpf.R6, bpf.R1)
-    program.load64(bpf.R7, bpf.R1, 8)
-    program.load64(bpf.R8, bpf.R1, 24)
-    program.jump_if_equal(bpf.R7, 0, "out")
-    program.jump_if_equal(bpf.R8, 0, "out")
+    begin(program)
     program.load_map_value(bpf.R9, own_map)
     program.load64(bpf.R1, bpf.R9, _WALK)
     program.jump_if_not_equal(bpf.R1, 0, "second walk")
@@ -131,28 +105,16 @@ def _note_file(program: bpf.Program, types: btf.KernelTypes) -> None:
     program.jump("out")
     program.label("socket")
     program.load64(bpf.R3, bpf.R8, types.offset("file", "private_data"))
-    _follow(program, types.offset("socket", "sk"))
+    follow(program, types.offset("socket", "sk"))
     program.move(bpf.R7, bpf.R3)
-    _follow(program, types.offset("sock", "__sk_common.skc_family"))
+    follow(program, types.offset("sock", "__sk_common.skc_family"))
     program.keep_bits(bpf.R3, 0xFFFF)
     program.jump_if_not_equal(bpf.R3, _AF_UNIX, "out")
     program.move(bpf.R3, bpf.R7)
     for member in (("unix_sock", "peer"), ("sock", "sk_socket"), ("socket", "file")):
-        _follow(program, types.offset(*member))
+        follow(program, types.offset(*member))
     program.store64(bpf.R9, _PEER, bpf.R3)
     program.jump("out")
-
-
-def _follow(program: bpf.Program, offset: int) -> None:
-    """R3 = the word at this place of what R3 points to."""
-    program.jump_if_equal(bpf.R3, 0, "out")
-    program.add_constant(bpf.R3, offset)
-    program.move(bpf.R1, bpf.R10)
-    program.add_constant(bpf.R1, _POINTER)
-    program.move_constant(bpf.R2, 8)
-    program.call(bpf.PROBE_READ_KERNEL)
-    program.jump_if_not_equal(bpf.R0, 0, "out")
-    program.load64(bpf.R3, bpf.R10, _POINTER)
 
 
 def _match(program: bpf.Program, types: btf.KernelTypes) -> None:
@@ -181,9 +143,4 @@ def _match(program: bpf.Program, types: btf.KernelTypes) -> None:
     program.move(bpf.R3, bpf.R7)
     program.add_constant(bpf.R3, types.offset("task_struct", "comm"))
     program.call(bpf.PROBE_READ_KERNEL)
-    program.load64(bpf.R1, bpf.R6, 0)
-    program.load64(bpf.R1, bpf.R1, 0)
-    program.move(bpf.R2, bpf.R9)
-    program.add_constant(bpf.R2, _RECORD)
-    program.move_constant(bpf.R3, _RECORD_BYTES)
-    program.call(bpf.SEQ_WRITE)
+    write_record(program, _RECORD, _RECORD_BYTES)

@@ -243,8 +243,9 @@ class Sampler(Source):
             reading.gaps.append(Gap("frames", since_ns, now.time_ns, _TASK_RING_FULL, cpu, count))
             if self._ledger is not None:  # of the lost records some may have been the ledger's
                 reading.gaps.append(Gap("cgroup_ledger", since_ns, now.time_ns, _RING_FULL, cpu))
-        if lost_tasks:
+        if lost_tasks:  # some may have named a task, others code of the kernel
             self.profile.core.forget_tasks()
+            self.profile.kernel.note_change()
         for cpu in sorted(throttled):
             reading.gaps.append(
                 Gap("samples", since_ns, now.time_ns, "the kernel throttled sampling", cpu)

@@ -11,6 +11,13 @@ from typing import Final
 # As `wait_programs` compares them; all but the last are kinds of waits (`wait_layout`) as well.
 ORDINARY, ANSWER, FUTEX, FILE_LOCK, WRITE, FCNTL = 0, 1, 2, 4, 5, 6
 CALLS: Final = 512
+# semop semtimedop, whose first argument is the set of semaphores; nanosleep clock_nanosleep; what
+# reads the descriptor that is its first argument (read readv recvfrom recvmsg recvmmsg); what waits
+# for any of several (poll select pselect6 ppoll epoll_wait epoll_pwait epoll_pwait2).
+SEMAPHORES: Final = {"x86_64": (65, 220), "aarch64": (193, 192)}
+NAPS: Final = {"x86_64": (35, 230), "aarch64": (101, 115)}
+READS: Final = {"x86_64": (0, 19, 45, 47, 299), "aarch64": (63, 65, 207, 212, 243)}
+POLLS: Final = {"x86_64": (7, 23, 270, 271, 232, 281, 441), "aarch64": (72, 73, 22, 441)}
 _X86_64: Final = {
     # write writev sendto sendmsg sendmmsg msgsnd mq_timedsend
     WRITE: (1, 20, 44, 46, 307, 69, 242),

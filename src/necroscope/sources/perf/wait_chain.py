@@ -1,11 +1,15 @@
 """Who has what a task still waits for, where that one is, and if it waits to read a pipe or socket
-itself, who has the other end.
+itself, who has the other end; of a semaphore, which knows no owner, who of the family sleeps.
 """
 
+import platform
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from necroscope.model.units import NS_PER_S
+from necroscope.sources.perf import system_calls
+from necroscope.sources.perf.asleep_tasks import AsleepTask
 from necroscope.sources.perf.pipe_ends import READER, WRITER, PipeEnds
 from necroscope.sources.perf.wait_records import WaitRecord
 from necroscope.sources.procfs.blocked_tasks import CloseReader
@@ -24,10 +28,17 @@ _READS: Final = frozenset(
 )
 
 
-class ChainLink(NamedTuple):
-    """A holder that sleeps to read, since when it was seen to do so, and who should write."""
+# Of some processes the threads that sleep now.
+AsleepFinder = Callable[[Iterable[int]], list[AsleepTask]]
 
-    holder: WaitHolder
+
+class ChainLink(NamedTuple):
+    """A task that is part of a wait of others: the kind of its own sleep, since when it was seen to
+    sleep, and who should end it.
+    """
+
+    kind: str
+    task: WaitHolder
     since_ns: int
     peer: WaitHolder | None
 
@@ -37,6 +48,7 @@ class WaitChain:
 
     def __init__(self, proc: Path, read_closely: CloseReader | None = None) -> None:
         self._holders = WaitHolders(proc, read_closely)
+        self._looked_at: tuple[int, int] | None = None
         self._ends = PipeEnds(proc.parent)
         self._asleep: dict[int, tuple[tuple[str, ...], int]] = {}
 
@@ -61,11 +73,30 @@ class WaitChain:
             if descriptor is None:
                 break
             peer = self._peer(holder.pid, descriptor, WRITER)
-            found.append(ChainLink(holder, self._since_ns(holder, now_ns), peer))
+            found.append(ChainLink("unanswered", holder, self._since_ns(holder, now_ns), peer))
             if peer is None:
                 break
             holder = peer
         return found
+
+    def naps(self, wait: WaitRecord, find_asleep: AsleepFinder, now_ns: int) -> list[ChainLink]:
+        """Relatives of who waits for a semaphore that sleep until a timer ends: one may have it.
+        Once per tick for all that wait of a family.
+        """
+        if wait.kind != "semaphore" or wait.waited_ns < _LEAST_NS:
+            return []
+        parent, family = self._holders.family(wait.task.pid)
+        if self._looked_at == (parent, now_ns):
+            return []
+        self._looked_at = parent, now_ns
+        naps = system_calls.NAPS.get(platform.machine(), ())
+        asleep = [one for one in find_asleep(family) if one.call in naps]
+        found = [(self._holders.describe(one.task.tid), one.asleep_ns) for one in asleep]
+        return [
+            ChainLink("asleep", task, now_ns - asleep_ns, None)
+            for task, asleep_ns in found
+            if task is not None
+        ]
 
     def _peer(self, pid: int, descriptor: int, mode: int) -> WaitHolder | None:
         """Of several that have it open the one that is not itself waiting for it, if there is."""

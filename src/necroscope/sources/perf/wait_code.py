@@ -73,7 +73,7 @@ class WaitCode:
 
     def correct_delay(self, program: bpf.Program, task: int, label: str) -> None:
         """R9, how long the kernel believes `task` to be queued, since it was woken if that is not
-        true.
+        as long. One that has run since waits no longer than the kernel says.
 
         Where a sleeper is moved to another core with those that run (6.12), the kernel notes it as
         queued, and counts its sleep as a wait for a core when it is woken, seconds later.
@@ -92,6 +92,8 @@ class WaitCode:
         program.call(bpf.KTIME_GET_NS)
         program.load64(bpf.R1, bpf.R9, SINCE)
         program.subtract(bpf.R0, bpf.R1)
+        program.load64(bpf.R1, bpf.R10, _DELAY)
+        program.jump_if_above_register(bpf.R0, bpf.R1, f"{label} kept")
         program.store64(bpf.R10, _DELAY, bpf.R0)
         program.label(f"{label} kept")
         program.load64(bpf.R9, bpf.R10, _DELAY)
@@ -99,6 +101,19 @@ class WaitCode:
     def load_queue(self, program: bpf.Program, register: int, task: int) -> None:
         program.load64(register, task, self.places.task_queue)
         program.load64(register, register, self.places.queue)
+
+    def load_time_asleep(self, program: bpf.Program) -> None:
+        """R1 = how long ago R6 last got a core, on the clock of the core that this runs on: that of
+        an idle core stands still.
+        """
+        program.call(bpf.GET_CURRENT_TASK_BTF)
+        self.load_queue(program, bpf.R1, bpf.R0)
+        program.load64(bpf.R1, bpf.R1, self.places.clock)
+        program.load64(bpf.R2, bpf.R6, self.places.last_arrival)
+        program.jump_if_not_below(bpf.R1, bpf.R2, "asleep for a while")
+        program.move(bpf.R1, bpf.R2)
+        program.label("asleep for a while")
+        program.subtract(bpf.R1, bpf.R2)
 
     def describe(self, program: bpf.Program, task: int, record: int, at: int) -> None:
         places = self.places

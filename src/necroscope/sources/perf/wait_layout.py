@@ -18,6 +18,8 @@ FILE_LOCKED, UNREAD = 4, 5
 # Stopped by a signal, a tracer or the freezer of its cgroup; and in a record only, a thread that
 # kept a rhythm and is late.
 STOPPED, LATE = 6, 7
+# A semaphore that processes share, found by the walk over all tasks only.
+SEMAPHORE: Final = 8
 SLEEPERS: Final = 1 << 15
 SLEEPER_BYTES: Final = 32
 # What is known of the rhythm of threads, by thread number (`wait_rhythm`).

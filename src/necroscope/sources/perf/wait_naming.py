@@ -8,7 +8,8 @@ from typing import Final
 
 from necroscope.model.reading import Moment, Row
 from necroscope.sources.kept_file import read_once
-from necroscope.sources.perf.wait_chain import ChainLink, WaitChain
+from necroscope.sources.perf.wait_chain import AsleepFinder, ChainLink, WaitChain
+from necroscope.sources.perf.wait_clients import WaitClients
 from necroscope.sources.perf.wait_layout import STACK_BYTES
 from necroscope.sources.perf.wait_records import WaitRecord, WaitTask, addresses
 from necroscope.sources.procfs.blocked_tasks import CloseReader
@@ -78,7 +79,9 @@ def signed(word: int) -> int | None:
 
 
 class WaitNaming:
-    """Rows of `waits`, with the cgroups' paths and the functions' names."""
+    """Rows of `waits`, with the cgroups' paths and the functions' names. `find_asleep` finds
+    nothing until it is given.
+    """
 
     def __init__(
         self,
@@ -90,12 +93,15 @@ class WaitNaming:
         self._name_function = name_function
         self._own_roots: Mapping[bytes, bytes] = find_own_roots(proc)
         self._chain = WaitChain(proc, read_closely)
+        self._clients = WaitClients(proc, read_closely)
+        self.find_asleep: AsleepFinder = lambda _: []
         self._functions: dict[int, str] = {}
         self._stacks: dict[tuple[bytes, bool], str | None] = {}
         self._cgroups: dict[tuple[int, int], str | None] = {}
 
     def close(self) -> None:
         self._chain.close()
+        self._clients.close()
 
     def forget(self) -> None:
         self._functions.clear()
@@ -103,13 +109,20 @@ class WaitNaming:
         self._cgroups.clear()
 
     def rows(self, wait: WaitRecord, now: Moment, *, is_open: bool) -> list[Row]:
-        """Of the wait, and if it goes on of who is asleep with what it waits for."""
+        """Of the wait, and if it goes on of who is asleep with what it waits for, or may be."""
         holder = self._chain.holder(wait) if is_open and wait.kind != "runnable" else None
         own = self._row(wait, now, holder, is_open=is_open)
-        if holder is None:
-            return [own]
-        links = self._chain.links(holder, wait.waited_ns, now.monotonic_ns)
+        links: list[ChainLink] = []
+        if holder is not None:
+            links = self._chain.links(holder, wait.waited_ns, now.monotonic_ns)
+        elif is_open:
+            links = self._chain.naps(wait, self.find_asleep, now.monotonic_ns)
         return [own, *(self._link_row(link, wait.cpu, now) for link in links)]
+
+    def client_rows(self, waits: Sequence[WaitRecord], now: Moment) -> list[Row]:
+        """Of who waits for an answer of processes that are in these waits."""
+        links = self._clients.find(waits, self.find_asleep, now.monotonic_ns)
+        return [self._link_row(link, 0, now) for link in links]
 
     def _row(
         self, wait: WaitRecord, now: Moment, holder: WaitHolder | None, *, is_open: bool
@@ -138,7 +151,7 @@ class WaitNaming:
             task.priority,
             task.cores_allowed,
             self._names(wait.stack, is_waker=False),
-            signed(wait.address) if wait.kind == "futex" else None,
+            signed(wait.address) if wait.kind in ("futex", "semaphore") else None,
             *by,
             by_stack,
         )
@@ -166,18 +179,17 @@ class WaitNaming:
         return stat.rpartition(b")")[2].split()[4:5] not in ([], [b"0"])
 
     def _link_row(self, link: ChainLink, cpu: int, now: Moment) -> Row:
-        """One that sleeps until another writes; its core is not known, so it is the waiter's."""
-        holder, peer = link.holder, link.peer
-        task = _as_task(holder)
+        """Its core is not known, so it is the waiter's."""
+        peer, task = link.peer, _as_task(link.task)
         by: Row = (None,) * 6
         by_stack = None
         if peer is not None:
             by = peer.pid, peer.tid, peer.comm, self._cgroup(_as_task(peer)), None, None
             by_stack = without_scheduling(peer.functions, is_waker=False)
         return (
-            *(now.time_ns, now.monotonic_ns - link.since_ns, "unanswered", True, cpu),
+            *(now.time_ns, now.monotonic_ns - link.since_ns, link.kind, True, cpu),
             *(task.pid, task.tid, task.comm, self._cgroup(task), None, 0, None),
-            *(without_scheduling(holder.functions, is_waker=False), None, *by, by_stack),
+            *(without_scheduling(link.task.functions, is_waker=False), None, *by, by_stack),
         )
 
     def _names(self, stack: bytes, *, is_waker: bool) -> str | None:

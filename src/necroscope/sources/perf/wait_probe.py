@@ -4,13 +4,14 @@ All are held by descriptor: with the recorder they are gone.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.sources.perf import btf
+from necroscope.sources.perf.asleep_tasks import AsleepTask, AsleepTasks
 from necroscope.sources.perf.bpf import (
     IteratorProgram,
     MapValue,
@@ -48,15 +49,13 @@ _Held = TypeVar("_Held", bound=_Closable)
 
 
 class WaitProbe:
-    """`is_attached` is false while it rests: then only waits that go on are seen. `sees_calls` is
-    false where the kernel does not tell in which system call a task sleeps.
-    """
+    """`is_attached` is false while it rests: then only waits that go on are seen."""
 
     def __init__(self, root: Path, core_count: int, threshold_ns: int) -> None:
         self._held: list[_Closable] = []
         self._tracepoints: list[TypedTracepointProgram] = []
         self.is_attached = False
-        self.sees_calls = False
+        self._asleep: AsleepTasks | None = None
         self._core_count = core_count
         allow_locked_memory()
         try:
@@ -91,6 +90,15 @@ class WaitProbe:
         data = self._scan.read(_MOST_OPEN * OPEN_BYTES)
         return [data[at : at + OPEN_BYTES] for at in range(0, len(data), OPEN_BYTES)]
 
+    @property
+    def sees_calls(self) -> bool:
+        """False where the kernel does not tell in which system call a task sleeps."""
+        return self._asleep is not None
+
+    def asleep(self, pids: Iterable[int]) -> list[AsleepTask]:
+        """Threads of these processes that sleep now, and in which system calls."""
+        return self._asleep.find(pids) if self._asleep is not None else []
+
     def cores(self) -> bytes:
         """The words of all cores; the longest wait of each begins again."""
         data = self._cores.read()
@@ -124,16 +132,19 @@ class WaitProbe:
             self._hold_calls(places).descriptor,
             self._core_count,
         )
-        self._scan = self._hold(
-            IteratorProgram(
-                ScanProgram(places, maps, threshold_ns).over_tasks(),
-                types.function("bpf_iter_task"),
-            )
-        )
-        waking, _ = types.tracepoint("sched_waking")
+        iterator = types.function("bpf_iter_task")
+        self._asleep = self._open_asleep(places, maps, iterator)
+        if self._asleep is None:
+            places = replace(places, calls=None)
+        scan = ScanProgram(places, maps, threshold_ns).over_tasks()
+        self._scan = self._hold(IteratorProgram(scan, iterator))
         programs = WaitPrograms(places, maps, threshold_ns)
-        self._tracepoints.append(self._hold(TypedTracepointProgram(programs.at_waking(), waking)))
-        self._tracepoints.append(self._load_switch(types, places, maps, threshold_ns))
+        for name, code in (
+            ("sched_waking", programs.at_waking()),
+            ("sched_switch", programs.at_switch()),
+        ):
+            identity, _ = types.tracepoint(name)
+            self._tracepoints.append(self._hold(TypedTracepointProgram(code, identity)))
 
     def _hold_calls(self, places: Places) -> MapValue:
         """What one sleeps for in a system call, by its number."""
@@ -143,23 +154,16 @@ class WaitProbe:
             table.write_word(at, int.from_bytes(sleeps[at : at + 8], "little"))
         return table
 
-    def _load_switch(
-        self, types: btf.KernelTypes, places: Places, maps: WaitMaps, threshold_ns: int
-    ) -> TypedTracepointProgram:
+    def _open_asleep(self, places: Places, maps: WaitMaps, iterator: int) -> AsleepTasks | None:
         """Before 5.15 (dd6e10fbd9fb) a program cannot ask for a task's registers: then locks of
         user space and of files, and pipes, are not seen.
         """
-        identity, _ = types.tracepoint("sched_switch")
+        if places.calls is None:
+            return None
         try:
-            code = WaitPrograms(places, maps, threshold_ns).at_switch()
-            program = self._hold(TypedTracepointProgram(code, identity))
-            self.sees_calls = places.calls is not None
-            return program
+            return self._hold(AsleepTasks(places, places.calls, maps, iterator))
         except OSError:
-            if places.calls is None:
-                raise
-        code = WaitPrograms(replace(places, calls=None), maps, threshold_ns).at_switch()
-        return self._hold(TypedTracepointProgram(code, identity))
+            return None
 
 
 def _refuse_sleeping_ring(root: Path) -> None:

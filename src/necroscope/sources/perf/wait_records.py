@@ -14,6 +14,7 @@ KINDS: Final = {
     layout.UNREAD: "unread",
     layout.STOPPED: "stopped",
     layout.LATE: "late",
+    layout.SEMAPHORE: "semaphore",
 }
 # include/uapi/linux/sched.h; 4 is reserved.
 _POLICIES: Final = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
@@ -97,7 +98,7 @@ def outline(record: bytes) -> WaitOutline:
 
 def parse(record: bytes) -> WaitRecord:
     kind, cpu, end_ns, waited, *_ = _HEAD.unpack_from(record)
-    other = _task(record, layout.OTHER)
+    other = parse_task(record, layout.OTHER)
     (ran_ns,) = struct.unpack_from("<Q", record, layout.OTHER_RAN)
     address, length, other_length = _TAIL.unpack_from(record, layout.ADDRESS)
     is_core = kind == layout.RUNNABLE
@@ -106,7 +107,7 @@ def parse(record: bytes) -> WaitRecord:
         cpu,
         end_ns,
         waited,
-        _task(record, layout.TASK),
+        parse_task(record, layout.TASK),
         other if other.tid else None,
         ran_ns if kind == layout.LATE or (is_core and other.tid) else 0,
         address,
@@ -115,7 +116,7 @@ def parse(record: bytes) -> WaitRecord:
     )
 
 
-def _task(record: bytes, at: int) -> WaitTask:
+def parse_task(record: bytes, at: int) -> WaitTask:
     tid, pid, comm, cgroup_id, policy, rank, allowed, flags = _TASK.unpack_from(record, at)
     name = "kernel" if flags & _PF_KTHREAD else _POLICIES.get(policy)
     priority = rank - _NICE_0 if rank >= _FIRST_ORDINARY else _FIRST_ORDINARY - 1 - rank

@@ -42,9 +42,14 @@ from necroscope.sources.perf.wait_layout import (
     WAITED,
     Blocker,
 )
-from necroscope.sources.perf.wait_rhythm import RhythmCode
+from necroscope.sources.perf.wait_semaphores import (
+    ASLEEP,
+    SEMAPHORE_ADDRESS,
+    STATE,
+    SemaphoreCode,
+)
 
-_STATE, _OWNER = -16, -24
+_OWNER: Final = -24
 # include/linux/hung_task.h; rwsems for readers and for writers are 2 and 3.
 _LOCK_TYPE, _MUTEX, _SEMAPHORE = 0x3, 0x0, 0x1
 # kernel/locking/rwsem.c and mutex.h: bits of an owner that are not part of its address.
@@ -54,7 +59,7 @@ _STOPPED_STATES, _FROZEN = 0x4 | 0x8 | 0x8000, 1 << 23
 _STALE_BITS: Final = 40  # ns: 18 minutes
 
 
-class ScanProgram(RhythmCode):
+class ScanProgram(SemaphoreCode):
     def over_tasks(self) -> bytes:
         """R6 = the task, R7 = the answer's file, R8 = the record, R9 = how long it waits."""
         places, program = self.places, bpf.Program()
@@ -141,7 +146,7 @@ class ScanProgram(RhythmCode):
         """
         places = self.places
         program.jump_if_any_bit(bpf.R2, NOLOAD, "out")
-        program.store64(bpf.R10, _STATE, bpf.R2)
+        program.store64(bpf.R10, STATE, bpf.R2)
         program.call(bpf.KTIME_GET_NS)
         program.load32(bpf.R2, bpf.R6, places.tid)
         program.load64(bpf.R5, bpf.R6, places.switches)
@@ -166,11 +171,17 @@ class ScanProgram(RhythmCode):
         self.leave_out_short(program, bpf.R9, "out")
         program.jump("found")
         program.label("new")
+        program.store64_constant(bpf.R10, SEMAPHORE_ADDRESS, 0)
+        program.store64_constant(bpf.R10, ASLEEP, 0)
         self._find_kind(program)
         _leave_taken_place(program)
         program.store32(bpf.R9, SLEEPER_KIND, bpf.R5)
-        program.store64_constant(bpf.R9, SLEEPER_ADDRESS, 0)
+        program.load64(bpf.R1, bpf.R10, SEMAPHORE_ADDRESS)
+        program.store64(bpf.R9, SLEEPER_ADDRESS, bpf.R1)
         self.note_sleep(program)
+        program.load64(bpf.R1, bpf.R10, ASLEEP)
+        program.subtract(bpf.R0, bpf.R1)
+        program.store64(bpf.R9, SINCE, bpf.R0)
         program.jump("out")
 
     def _find_kind(self, program: bpf.Program) -> None:
@@ -179,16 +190,22 @@ class ScanProgram(RhythmCode):
         """
         places = self.places
         program.move_constant(bpf.R5, BLOCKED)
-        program.load64(bpf.R1, bpf.R10, _STATE)
+        program.load64(bpf.R1, bpf.R10, STATE)
         program.jump_if_any_bit(bpf.R1, UNINTERRUPTIBLE, "kind known")
         program.move_constant(bpf.R5, STOPPED)
         program.jump_if_any_bit(bpf.R1, _STOPPED_STATES, "stopped")
         program.load64(bpf.R1, bpf.R6, places.job_control)
         program.keep_bits(bpf.R1, _FROZEN)
-        program.jump_if_equal(bpf.R1, 0, "out")
+        program.jump_if_equal(bpf.R1, 0, "not stopped")
         program.label("stopped")
         program.load32(bpf.R1, bpf.R6, places.pid)
         program.jump_if_differs(bpf.R1, bpf.R2, "out")
+        program.jump("kind known")
+        program.label("not stopped")
+        if places.calls is None:
+            program.jump("out")
+        else:
+            self.find_semaphore(program, places.calls, "out")
         program.label("kind known")
 
     def _measure_queued(self, program: bpf.Program) -> None:

@@ -92,6 +92,7 @@ class Waits(Source):
         rows = [
             row for wait, is_open in waits for row in self._tasks.rows(wait, now, is_open=is_open)
         ]
+        rows += self._tasks.client_rows([wait for wait, is_open in waits if is_open], now)
         # In the order of time: where a seal has to put rows in order, Arrow's functions take 10 MB.
         rows.sort(key=_time_ns)
         if left_out:
@@ -113,6 +114,7 @@ class Waits(Source):
             try:
                 self._probe = WaitProbe(self._root, self._core_count, self._threshold_ns)
                 self._before, self._read_at = self._probe.cores(), now
+                self._tasks.find_asleep = self._probe.asleep
                 return Reading()
             except SourceUnavailable as error:
                 self._refusal = error, now.monotonic_ns + _TRY_AGAIN_NS

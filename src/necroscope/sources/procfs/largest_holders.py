@@ -18,7 +18,7 @@ from necroscope.model.names import clean
 from necroscope.sources.kept_file import read_once
 
 # Of each kind the largest are reported, if they hold this many.
-TOLD: Final = 3
+MOST_HOLDERS: Final = 3
 LEAST: Final = {"open-files": 500, "threads": 200, "mappings": 2_000}
 # At a look: some ten microseconds for each process.
 _PROCESSES: Final = 250
@@ -157,7 +157,7 @@ class LargestHolders:
             ]
             for pid, one in self._known.items()
         }
-        for pid in sorted(counts, key=lambda pid: -counts[pid])[:TOLD]:
+        for pid in sorted(counts, key=lambda pid: -counts[pid])[:MOST_HOLDERS]:
             if counts[pid] >= LEAST[kind]:
                 yield Holder(kind, counts[pid], pid, *self._names(pid))
 

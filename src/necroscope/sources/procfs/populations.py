@@ -34,7 +34,7 @@ _MOVED_BYTES_PART: Final = 0.002
 _SELDOM_NS: Final = 300 * NS_PER_S
 # Above this a number is reported again when it has changed by a hundredth: threads come and go.
 _EXACT: Final = 1_000
-_TOLD_PART: Final = 0.01
+_LEAST_CHANGE: Final = 0.01
 _SLAB_LINE_BYTES: Final = 256
 _MAPPINGS: Final = "slab:vm_area_struct"
 _MANY_MAPPINGS: Final = 20_000
@@ -71,8 +71,8 @@ class Populations(Source):
         self._holders = LargestHolders(root)
         self._background = background or Background("populations")
         self._counts: dict[str, int] = {}
-        self._told: dict[str, int] = {}
-        self._told_holders: dict[tuple[str, int], int] = {}
+        self._last_rows: dict[str, int] = {}
+        self._last_holders: dict[tuple[str, int], int] = {}
         self._absent: set[str] = set()
         self._walk_due_ns = self._slabs_due_ns = 0
         self._walked_ns = -_PERIOD_NS
@@ -83,8 +83,8 @@ class Populations(Source):
 
     def start_segment(self) -> None:
         """The next read tells every number, so that the segment explains itself."""
-        self._told.clear()
-        self._told_holders.clear()
+        self._last_rows.clear()
+        self._last_holders.clear()
         self._absent.clear()
         self.idle_until_ns = self._slabs_due_ns = self._walk_due_ns = 0
 
@@ -182,7 +182,7 @@ class Populations(Source):
         except SourceUnavailable as error:
             self._miss(f"{slab_caches.SLAB}*", error.facts, now, gaps)
             return {}
-        return slab_caches.kinds(objects, self._merged, self._told)
+        return slab_caches.kinds(objects, self._merged, self._last_rows)
 
     def _read_slab_bytes(self) -> int | None:
         try:
@@ -197,17 +197,19 @@ class Populations(Source):
 
     def _rows(self, counts: dict[str, int], now: Moment) -> list[Row]:
         changed = [
-            (kind, count) for kind, count in counts.items() if _is_news(self._told.get(kind), count)
+            (kind, count)
+            for kind, count in counts.items()
+            if _is_news(self._last_rows.get(kind), count)
         ]
-        self._told.update(changed)
+        self._last_rows.update(changed)
         return [(now.time_ns, kind, count, None, None, None) for kind, count in changed]
 
     def _holder_rows(self, walked: _Walked | None, now: Moment) -> list[Row]:
         rows: list[Row] = []
         for one in walked.holders if walked is not None else ():
             key = one.kind, one.pid
-            if _is_news(self._told_holders.get(key), one.count):
-                self._told_holders[key] = one.count
+            if _is_news(self._last_holders.get(key), one.count):
+                self._last_holders[key] = one.count
                 rows.append((now.time_ns, one.kind, one.count, one.pid, one.comm, one.cgroup))
         return rows
 
@@ -216,11 +218,11 @@ def _path(root: Path, net: Path, path: str) -> Path:
     return net / path.removeprefix("net/") if path.startswith("net/") else root / "proc" / path
 
 
-def _is_news(told: int | None, count: int) -> bool:
-    if told is None:
+def _is_news(last: int | None, count: int) -> bool:
+    if last is None:
         return True
-    change = abs(count - told)
-    return change > 0 and (max(told, count) < _EXACT or change >= _TOLD_PART * told)
+    change = abs(count - last)
+    return change > 0 and (max(last, count) < _EXACT or change >= _LEAST_CHANGE * last)
 
 
 def _has_moved(kind: str, before: int | None, count: int) -> bool:

@@ -67,14 +67,14 @@ def merged_names(root: Path) -> dict[str, str]:
 
 
 def kinds(
-    objects: Mapping[str, int], merged: Mapping[str, str], told: Collection[str]
+    objects: Mapping[str, int], merged: Mapping[str, str], reported: Collection[str]
 ) -> dict[str, int]:
     """Populations by kind: of very many caches the largest, and those that were reported before,
     which would else seem to stay as they were.
     """
     named = {SLAB + merged.get(name, name): count for name, count in objects.items()}
     largest = sorted(named, key=lambda kind: -named[kind])[:MOST_CACHES]
-    before = [kind for kind in told if kind.startswith(SLAB)]
+    before = [kind for kind in reported if kind.startswith(SLAB)]
     return {kind: named[kind] for kind in largest if named[kind] >= LEAST_OBJECTS} | {
         kind: named.get(kind, 0) for kind in before
     }

@@ -65,6 +65,19 @@ class WaitHolders:
         except OSError:
             return None
 
+    def family(self, pid: int) -> tuple[int, list[int]]:
+        """The parent of a process, and with it the other children of that; of process 1, to which
+        orphans are given, none.
+        """
+        parent = self._status(pid).get(b"PPid", b"0")
+        if not parent.isdigit() or int(parent) <= 1:
+            return 0, []
+        folder = self._proc / os.fsdecode(parent) / "task"
+        threads = _names(folder)[:_MOST_THREADS]
+        lists = [read_bounded(folder / name / "children", _FILE_BYTES) or b"" for name in threads]
+        children = [int(word) for one in lists for word in one.split() if word.isdigit()]
+        return int(parent), [int(parent), *children[:_MOST_THREADS]]
+
     def _tracer(self, pid: int) -> int | None:
         """Not a parent of another user: PTRACE_TRACEME makes it the tracer unasked, and the parent
         of an orphan is process 1.

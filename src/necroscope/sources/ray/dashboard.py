@@ -66,8 +66,8 @@ def _dead_node(node: Any) -> RayEvent:
 def _ended_job(job: Any, kind: str) -> RayEvent:
     name = clean(str(job.get("submission_id") or job.get("job_id")))
     ended_ms = job.get("end_time")
-    told = str(job.get("message") or "").partition(", last available logs")[0]
-    message = f"job {name} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {told}"
+    message = str(job.get("message") or "").partition(", last available logs")[0]
+    message = f"job {name} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {message}"
     fields = {"submission": name, "job": clean(str(job.get("job_id") or "")) or None}
     return RayEvent(
         int(ended_ms) * NS_PER_MS if ended_ms else None, kind, name, message, dict(fields)
@@ -81,10 +81,10 @@ class Dashboard:
 
     def read(self) -> list[RayEvent]:
         """All that is dead, and all that ended, old and new."""
-        health, told = self._get(_HEALTH)
+        health, answer = self._get(_HEALTH)
         events = []
         if health != 200:
-            message = f"the GCS is not well: {clean(told[:200])}"
+            message = f"the GCS is not well: {clean(answer[:200])}"
             events.append(
                 RayEvent(None, "ray_health_check_failed", None, message, {"status": health})
             )

@@ -90,8 +90,8 @@ def _export_actor(event: Any) -> RayEvent | None:
     if data["state"] != "DEAD":
         return None
     death = (data.get("death_cause") or {}).get("actor_died_error_context") or {}
-    reason, told = str(death.get("reason", "")), str(death.get("error_message", ""))
-    if any(wanted in reason or wanted in told for wanted in _WANTED_ENDS):
+    reason, error = str(death.get("reason", "")), str(death.get("error_message", ""))
+    if any(wanted in reason or wanted in error for wanted in _WANTED_ENDS):
         return None
     fields = {
         "actor": _hex(data["actor_id"]),
@@ -101,7 +101,7 @@ def _export_actor(event: Any) -> RayEvent | None:
     }
     message = (
         f"actor {fields['class']} {fields['actor']} died:"
-        f" {told.splitlines()[0] if told else reason}"
+        f" {error.splitlines()[0] if error else reason}"
     )
     return RayEvent(_seconds_ns(event), "ray_actor_died", fields["actor"], message, dict(fields))
 
@@ -115,8 +115,8 @@ def _export_submission(event: Any) -> RayEvent | None:
     code = data.get("driver_exit_code")
     # The message holds the end of the job's own log, which may hold anything: only its first line
     # is Ray's.
-    told = str(data.get("message", "")).partition("\n")[0].partition(", last available logs")[0]
-    message = f"job {submission} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {told}"
+    line = str(data.get("message", "")).partition("\n")[0].partition(", last available logs")[0]
+    message = f"job {submission} {'failed' if kind == 'ray_job_failed' else 'succeeded'}: {line}"
     fields = {"submission": submission, "exit_code": int(code) if code is not None else None}
     return RayEvent(int(data["end_time"]) * NS_PER_MS, kind, submission, message, dict(fields))
 

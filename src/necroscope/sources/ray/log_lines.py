@@ -98,12 +98,12 @@ def parse(line: bytes, read_ns: int) -> RayEvent | None:
                 if text is not None
             }
             key = fields.get(pattern.key) if pattern.key is not None else None
-            told: Fields = {
+            values: Fields = {
                 name: int(text) if text.isdecimal() and len(text) < 10 else text
                 for name, text in fields.items()
             }
             return RayEvent(
-                _stamp_ns(line, read_ns), pattern.kind, key, clean(line, LINE_LIMIT), told
+                _stamp_ns(line, read_ns), pattern.kind, key, clean(line, LINE_LIMIT), values
             )
     return None
 

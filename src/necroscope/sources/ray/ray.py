@@ -27,7 +27,7 @@ _EVERY_NS: Final = 5 * NS_PER_S
 # Looking for Ray in containers means looking at every process, and asking the dashboard makes it
 # ask its cluster.
 _SELDOM_NS: Final = 60 * NS_PER_S
-_TOLD_LIMIT: Final = 10_000
+_KNOWN_LIMIT: Final = 10_000
 # Anybody may write to these files: a stamp from long ago would make its segment reach there.
 _OLDEST_NS: Final = 30 * 86_400 * NS_PER_S
 _ERRORS: Final = ("ray_node_dead", "ray_job_failed", "ray_object_lost", "ray_fetch_timeout")
@@ -63,7 +63,7 @@ class Ray(Source):
         self._work: Background[_Round] = Background("ray")
         self._next_ns = 0
         self._next_seldom_ns = 0
-        self._told: dict[tuple[str, str], None] = {}
+        self._known: dict[tuple[str, str], None] = {}
         self._is_dashboard_known = False
         self._trouble: NecroscopeError | None = None
 
@@ -113,7 +113,7 @@ class Ray(Source):
         if self._is_dashboard_known:
             return events
         self._is_dashboard_known = True
-        self._told |= {(event.kind, event.key): None for event in events if event.key is not None}
+        self._known |= {(event.kind, event.key): None for event in events if event.key is not None}
         return []
 
     def _take(self, found: _Round, reading: Reading) -> None:
@@ -131,19 +131,19 @@ class Ray(Source):
         if event.key is None:
             return True
         key = (event.kind, event.key)
-        is_news = key not in self._told
-        self._told[key] = None
-        if len(self._told) > _TOLD_LIMIT:
-            del self._told[next(iter(self._told))]
+        is_news = key not in self._known
+        self._known[key] = None
+        if len(self._known) > _KNOWN_LIMIT:
+            del self._known[next(iter(self._known))]
         return is_news
 
 
 def _row(event: RayEvent, found: _Round, ahead_ns: int) -> Row:
     """A stamp that cannot be is not believed: then it happened when it was read."""
-    told_ns = event.time_ns
-    if told_ns is None or not found.realtime_ns - _OLDEST_NS < told_ns < found.realtime_ns:
-        told_ns = found.realtime_ns
+    time_ns = event.time_ns
+    if time_ns is None or not found.realtime_ns - _OLDEST_NS < time_ns < found.realtime_ns:
+        time_ns = found.realtime_ns
     severity = (
         ERROR if event.kind in _ERRORS else INFO if event.kind == "ray_job_succeeded" else WARNING
     )
-    return service_event(told_ns + ahead_ns, event.kind, event.message, event.fields, severity)
+    return service_event(time_ns + ahead_ns, event.kind, event.message, event.fields, severity)

@@ -104,7 +104,9 @@ class Bus:
         self._socket.send(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\n")
         reply = self._line()
         if not reply.startswith(b"OK "):
-            raise SourceUnavailable(f"systemd's bus refuses us: {clean(reply)}", "run as root")
+            raise SourceUnavailable(
+                f"systemd's bus refuses the recorder: {clean(reply)}", "run as root"
+            )
         self._begin()
 
     def _begin(self) -> None:
@@ -187,7 +189,7 @@ class Bus:
 
 
 def _unavailable(error: wire.Malformed) -> SourceUnavailable:
-    return SourceUnavailable(f"systemd's bus speaks no D-Bus: {clean(str(error))}")
+    return SourceUnavailable(f"systemd's bus does not speak D-Bus: {clean(str(error))}")
 
 
 def runs_systemd(root: Path) -> bool:

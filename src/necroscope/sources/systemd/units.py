@@ -72,10 +72,10 @@ def unit_events(
     return events
 
 
-def _moment(told_ns: int | None, before: UnitState, now_ns: int) -> int:
+def _moment(stamp_ns: int | None, before: UnitState, now_ns: int) -> int:
     """When systemd says it was; not later than now, and not what it said already the last time."""
-    is_new = told_ns is not None and told_ns not in (before.started_ns, before.changed_ns)
-    return min(told_ns, now_ns) if is_new and told_ns is not None else now_ns
+    is_new = stamp_ns is not None and stamp_ns not in (before.started_ns, before.changed_ns)
+    return min(stamp_ns, now_ns) if is_new and stamp_ns is not None else now_ns
 
 
 def _ending(state: UnitState) -> str:

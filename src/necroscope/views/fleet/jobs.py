@@ -17,10 +17,16 @@ def _counted(things: Sized, word: str) -> str:
     return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
 
 
+def _name(answer: dict[str, Any]) -> str:
+    """With what Ray called its submission: that is the name that a user was given."""
+    submission = (answer.get("submission") or "").rpartition("/")[2]
+    return f"{answer['job']}, {submission}" if submission else str(answer["job"])
+
+
 def job_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
     nodes = answer["nodes"]
     head = (
-        f"{answer['job']} ({answer['kind']}): {answer['outcome']}, {answer['from'][:19]} to"
+        f"{_name(answer)} ({answer['kind']}): {answer['outcome']}, {answer['from'][:19]} to"
         f" {answer['to'][:19]} UTC, {_counted(answer['members'], 'member')} on"
         f" {_counted(nodes, 'node')}"
     )
@@ -60,7 +66,7 @@ def _job(job: dict[str, Any]) -> tuple[object, ...]:
     if blame == "machine" and job["node"]:
         blame += f", {job['node']}" + (f", {job['cause']}" if job["cause"] else "")
     seen = job["to"][:19].replace("T", " ")
-    return seen, job["kind"], job["job"], job["outcome"], blame, len(job["nodes"]), _length(job)
+    return seen, job["kind"], _name(job), job["outcome"], blame, len(job["nodes"]), _length(job)
 
 
 def _blames(answer: dict[str, Any], width: int) -> list[str]:
@@ -70,8 +76,8 @@ def _blames(answer: dict[str, Any], width: int) -> list[str]:
         return []
     machine = blames.pop("machine", 0)
     others = ", ".join(f"{name} {count}" for name, count in blames.items())
-    told = f"of those that failed: the machine {machine}" + (f"; {others}" if others else "")
-    return paragraph(told, width)
+    text = f"of those that failed: the machine {machine}" + (f"; {others}" if others else "")
+    return paragraph(text, width)
 
 
 def _rates(answer: dict[str, Any]) -> list[str]:

@@ -21,8 +21,8 @@ def next_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
         more = answer["carrier_count"] - len(shown)
         lines += [f"and {more} more that carry it, see --json"] if more else []
     waiting = [each["node"] for each in answer["waiting"]]
-    told = [f"{names(waiting, answer['waiting_count'])}"] if waiting else []
-    return "\n".join([*lines, *items("enabled, never started", told, width)])
+    texts = [f"{names(waiting, answer['waiting_count'])}"] if waiting else []
+    return "\n".join([*lines, *items("enabled, never started", texts, width)])
 
 
 def _row(carrier: dict[str, Any]) -> tuple[object, ...]:

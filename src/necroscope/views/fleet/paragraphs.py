@@ -25,16 +25,16 @@ def paragraph(text: str, width: int, indent: str = "") -> list[str]:
 
 def items(title: str, texts: Iterable[str], width: int, most: int = 8) -> Iterator[str]:
     """A heading and its points; what is not shown is counted."""
-    told = [plain(text) for text in texts]
-    if not told:
+    cleaned = [plain(text) for text in texts]
+    if not cleaned:
         return
     yield from ("", title)
-    for text in told[:most]:
+    for text in cleaned[:most]:
         yield from textwrap.wrap(
             text, max(width, 40), initial_indent="  - ", subsequent_indent="    "
         )
-    if len(told) > most:
-        yield f"    and {len(told) - most} more, see --json"
+    if len(cleaned) > most:
+        yield f"    and {len(cleaned) - most} more, see --json"
 
 
 def table(
@@ -72,5 +72,5 @@ def left_out(answer: dict[str, Any]) -> list[str]:
 
 def names(nodes: Sequence[str], count: int, most: int = 12) -> str:
     """The first of `count` nodes by name; the rest is counted."""
-    told = ", ".join(plain(node, 80) for node in nodes[:most])
-    return told + (f" and {count - most} more" if count > most else "")
+    listed = ", ".join(plain(node, 80) for node in nodes[:most])
+    return listed + (f" and {count - most} more" if count > most else "")

@@ -66,7 +66,7 @@ def _worth_showing(leaders: list[Json]) -> list[Json]:
     """Without what says the same again: of the first's own subject, and of a place that was
     reported already.
     """
-    told: list[Json] = []
+    shown: list[Json] = []
     places: set[str] = set()
     for leader in leaders:
         names_of_places = {each["name"] for each in leader["places"]}
@@ -76,9 +76,9 @@ def _worth_showing(leaders: list[Json]) -> list[Json]:
             and leader["relation"] != "inseparable"
         )
         if leader["relation"] != "same subject" and not is_again:
-            told.append(leader)
+            shown.append(leader)
         places |= names_of_places
-    return told
+    return shown
 
 
 def _row(leader: Json) -> tuple[object, ...]:
@@ -112,7 +112,7 @@ def _deciding(leaders: list[Json], width: int) -> Iterator[str]:
     against = next((each for each in others if each["places"]), others[0] if others else None)
     if against is None:
         return
-    told = []
+    texts = []
     for key, has, lacks in (
         ("first_only", leaders[0], against),
         ("this_only", against, leaders[0]),
@@ -120,14 +120,14 @@ def _deciding(leaders: list[Json], width: int) -> Iterator[str]:
         nodes = against[key]
         what = f"{has['name']}, but not so that {lacks['name']}"
         for state in ("affected", "well"):
-            told += (
+            texts += (
                 [f"{what}, {state}: {names(nodes[state], nodes[f'{state}_count'])}"]
                 if nodes[state]
                 else []
             )
     yield from items(
         "the nodes that decide",
-        told or ["there are none: the two hold on the very same nodes"],
+        texts or ["there are none: the two hold on the very same nodes"],
         width,
     )
 

@@ -81,16 +81,26 @@ class Metric(ABC):
         )
 
 
-class Counter(Metric):
-    """Only grows. Its name ends in `_total`."""
-
-    kind = "counter"
+class _Figures(Metric):
+    """One number for each label set."""
 
     def __init__(
         self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS
     ) -> None:
         super().__init__(name, description, labels, limit)
-        self._values: dict[Labels, float] = {} if labels else {(): 0}
+        is_counted = self.kind == "counter" and not labels
+        self._values: dict[Labels, float] = {(): 0} if is_counted else {}
+
+    def _samples(self) -> Iterator[str]:
+        with self._lock:
+            values = sorted(self._values.items())
+        return (self._line("", key, value) for key, value in values)
+
+
+class Counter(_Figures):
+    """Only grows. Its name ends in `_total`."""
+
+    kind = "counter"
 
     def add(self, amount: float = 1, *values: str) -> None:
         """`requests.add(1, "eu-1", "push")`: label values in the order of the label names."""
@@ -105,24 +115,13 @@ class Counter(Metric):
         with self._lock:
             return self._values.get(self._key(values, self._values), 0)
 
-    def _samples(self) -> Iterator[str]:
-        with self._lock:
-            values = sorted(self._values.items())
-        return (self._line("", key, value) for key, value in values)
 
-
-class Gauge(Metric):
+class Gauge(_Figures):
     """A figure of now. Of the label sets beyond the limit the greatest value is shown: our gauges
     say how bad it is.
     """
 
     kind = "gauge"
-
-    def __init__(
-        self, name: str, description: str, labels: Sequence[str] = (), limit: int = LABEL_SETS
-    ) -> None:
-        super().__init__(name, description, labels, limit)
-        self._values: dict[Labels, float] = {}
 
     def set(self, value: float | None, *values: str) -> None:
         """None takes the series away: what is not known has no line."""
@@ -139,11 +138,6 @@ class Gauge(Metric):
         """Before all label sets are set again: those that are gone have no line."""
         with self._lock:
             self._values.clear()
-
-    def _samples(self) -> Iterator[str]:
-        with self._lock:
-            values = sorted(self._values.items())
-        return (self._line("", key, value) for key, value in values)
 
 
 class Histogram(Metric):

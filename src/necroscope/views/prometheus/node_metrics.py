@@ -127,9 +127,9 @@ class NodeMetrics:
             *self._waits.metrics(end_ns),
             *self._cgroups.metrics(),
         )
-        told = (*self._happened.metrics(), *self.verdicts.metrics())
+        incidents = (*self._happened.metrics(), *self.verdicts.metrics())
         cost = (self._recorder_cpu, self._recorder_memory) if self._knows_cost else ()
-        return exposition([*node, *figures, *told, *cost, *more])
+        return exposition([*node, *figures, *incidents, *cost, *more])
 
     def _take(self, table: str, columns: tuple[str, ...], take: Callable[..., None]) -> None:
         """Rows of these tables come in order of time and a whole tick at once, so the last time

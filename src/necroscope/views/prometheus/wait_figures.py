@@ -16,7 +16,10 @@ from necroscope.views.prometheus.worst import Worst
 
 DELAY_COLUMNS: Final = ("time", "cpu", "histogram")
 WAIT_COLUMNS: Final = ("time", "cpu", "kind", "waited_ns")
-KINDS: Final = ("runnable", "blocked", "futex", "file_lock", "unread", "stopped", "unanswered")
+KINDS: Final = (
+    *("runnable", "blocked", "futex", "semaphore", "file_lock", "unread", "stopped"),
+    *("unanswered", "unserved", "asleep"),
+)
 _BOUNDS: Final = tuple(
     2.0 ** (bucket + 1) * 1.024 * NS_PER_US / NS_PER_S
     for bucket in range(1, RUN_DELAY_BUCKETS - 1, 2)

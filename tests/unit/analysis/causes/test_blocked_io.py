@@ -111,7 +111,7 @@ def test_tasks_that_stand_in_a_wait_for_a_file_server_are_named_although_disks_a
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "loader"
     assert any(
-        "loader and 2 more stand in state D" in item.text for item in incident.verdict.evidence
+        "loader and 2 more are in state D" in item.text for item in incident.verdict.evidence
     )
     assert any("/data/a.tar" in item.text for item in incident.verdict.evidence)
 
@@ -135,7 +135,7 @@ def test_tasks_that_did_not_run_once_between_two_looks_are_named_although_the_le
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "blocked-io"
     assert any(
-        "du stands in state D in folio_wait_bit, and did not run once" in item.text
+        "du is in state D in folio_wait_bit, and did not run once" in item.text
         for item in incident.verdict.evidence
     )
 
@@ -278,7 +278,7 @@ def test_a_file_server_that_the_log_calls_silent_is_named_without_any_pressure()
     assert incident.verdict.origin == Origin("host", "10.100.0.60")
     assert (
         incident.verdict.summary
-        == "the NFS server 10.100.0.60 does not answer, and who touches its files waits"
+        == "the NFS server 10.100.0.60 does not answer, and tasks that touch its files wait"
     )
     texts = [item.text for item in incident.verdict.evidence]
     assert texts[0] == "nfs: server 10.100.0.60 not responding, still trying"
@@ -338,9 +338,9 @@ def test_others_are_only_mentioned_where_there_are_others() -> None:
     stack = "rpc_wait_bit_killable;rpc_run_task;nfs4_proc_getattr;vfs_statx"
     wait(node, 5, 12.0, "df", 71, stack=stack, is_open=True)
     summary = diagnose(node).incidents[0].verdict.summary
-    assert summary == "df has waited 12 s for I/O that did not complete"
+    assert summary == "df waited 12 s for I/O that did not complete"
     wait(node, 5, 11.0, "ls", 72, stack=stack, is_open=True)
-    assert diagnose(node).incidents[0].verdict.summary.startswith("df and others have waited")
+    assert diagnose(node).incidents[0].verdict.summary.startswith("df and others waited")
 
 
 def test_a_long_sleep_while_the_server_answers_others_is_not_enough() -> None:

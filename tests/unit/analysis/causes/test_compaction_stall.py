@@ -4,12 +4,12 @@ from tests.drawn_node import NS, DrawnNode, drawn_node
 
 from necroscope.analysis.engine import diagnose
 
-ASKED = """
+BY_REQUEST = """
     core 0:  ..............................
     core 1:  ...............cccccc.........
     c: system  defrag[500]  /system.slice/defrag.service  write > sysctl_compaction_handler, compact_node, compact_zone
 """
-HUGE = ASKED.replace(
+HUGE = BY_REQUEST.replace(
     "write > sysctl_compaction_handler, compact_node,",
     "memset > exc_page_fault, do_huge_pmd_anonymous_page,",
 )
@@ -29,7 +29,7 @@ def counted(picture: str, pages: int) -> DrawnNode:
 
 
 def test_a_job_that_compacts_is_named_and_told_to_stop() -> None:
-    (incident,) = diagnose(counted(ASKED, 800_000)).incidents
+    (incident,) = diagnose(counted(BY_REQUEST, 800_000)).incidents
     assert (incident.core, incident.verdict.cause) == (1, "compaction-stall")
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.unit == "defrag.service"
@@ -43,7 +43,7 @@ def test_a_fault_that_compacts_is_compaction_not_a_fault_storm() -> None:
 
 
 def test_without_pages_scanned_it_is_not_named() -> None:
-    (incident,) = diagnose(counted(ASKED, 0)).incidents
+    (incident,) = diagnose(counted(BY_REQUEST, 0)).incidents
     assert incident.verdict.cause == "unknown"
 
 

@@ -62,10 +62,10 @@ def test_the_chain_leads_from_the_lock_over_a_socket_to_who_is_stopped() -> None
     assert (verdict.culprit.comm, verdict.origin.name) == ("installer", "backend")
     assert verdict.summary.endswith("; it waits for backend[90], which is stopped")
     assert verdict.fix[0].startswith("kill -CONT 90")
-    told = " / ".join(evidence.text for evidence in verdict.evidence)
-    assert "installer[80] waited 7.00 s to read from a pipe or socket" in told
-    assert "whose other end is backend[90]" in told
-    assert "backend[90] stood still for 8.00 s, stopped by a signal" in told
+    text = " / ".join(evidence.text for evidence in verdict.evidence)
+    assert "installer[80] waited 7.00 s to read from a pipe or socket" in text
+    assert "whose other end is backend[90]" in text
+    assert "backend[90] stood still for 8.00 s, stopped by a signal" in text
 
 
 def test_a_server_that_was_never_asked_is_not_blamed_for_the_silence() -> None:

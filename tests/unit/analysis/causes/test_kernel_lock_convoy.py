@@ -44,9 +44,9 @@ def test_what_the_holder_waited_for_is_followed() -> None:
         behind_rtnl(), 10.1, 2.3, comm="cni-plugin", pid=90, stack="synchronize_net;nf_unregister"
     )
     (incident,) = diagnose(node).incidents
-    told = [evidence.text for evidence in incident.verdict.evidence]
+    texts = [evidence.text for evidence in incident.verdict.evidence]
     followed = "meanwhile cni-plugin[90] waited 2.30 s for a grace period of RCU (synchronize_net)"
-    assert any(followed in text for text in told)
+    assert any(followed in text for text in texts)
 
 
 def test_a_holder_that_worked_is_reported_with_what_it_worked_on() -> None:
@@ -60,16 +60,16 @@ def test_a_holder_that_worked_is_reported_with_what_it_worked_on() -> None:
     for pid in (101, 102):
         ended = by("cni-plugin", 90, stack=UNLOCK)
         wait(node, 10.0, 2.5, comm=f"ip-{pid}", pid=pid, stack=RTNL, **ended)
-    told = [
+    found = [
         evidence.text
         for incident in diagnose(node).incidents
         if incident.verdict.cause == "kernel-lock-convoy"
         for evidence in incident.verdict.evidence
     ]
     assert any(
-        "cni-plugin[90] ran for 2." in text and "device_del < unregister" in text for text in told
+        "cni-plugin[90] ran for 2." in text and "device_del < unregister" in text for text in found
     )
-    assert not any("no wait of cni-plugin itself" in text for text in told)
+    assert not any("no wait of cni-plugin itself" in text for text in found)
 
 
 def test_one_that_passes_the_lock_on_is_not_the_one_that_held_it() -> None:

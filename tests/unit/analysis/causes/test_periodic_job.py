@@ -144,9 +144,9 @@ def test_the_timer_that_starts_the_job_at_this_beat_is_what_to_act_on() -> None:
     (incident,) = diagnose(node).incidents
     assert incident.verdict.cause == "periodic-job"
     assert incident.verdict.origin == Origin("unit", "rotate.timer")
-    told = [(item.text, item.table) for item in incident.verdict.evidence]
-    assert ("rotate.timer starts its unit: OnUnitActiveUSec=10s", "units") in told
-    assert ("rotate.timer: unit file /etc/systemd/system/rotate.timer", "units") in told
+    text = [(item.text, item.table) for item in incident.verdict.evidence]
+    assert ("rotate.timer starts its unit: OnUnitActiveUSec=10s", "units") in text
+    assert ("rotate.timer: unit file /etc/systemd/system/rotate.timer", "units") in text
     assert incident.verdict.fix[0].startswith("systemctl edit rotate.timer")
 
 

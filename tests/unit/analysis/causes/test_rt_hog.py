@@ -104,9 +104,9 @@ def test_ordinary_tasks_behind_it_are_its_victims_and_give_its_policy() -> None:
     assert (incident.core, incident.verdict.cause) == (1, "rt-hog")
     assert incident.verdict.confidence >= 0.9
     assert "trainer waited" in incident.verdict.summary
-    told = " ".join(evidence.text for evidence in incident.verdict.evidence)
-    assert "10.4 s in all" in told
-    assert "trainer[71] waited 0.95 s for core 1" in told
+    text = " ".join(evidence.text for evidence in incident.verdict.evidence)
+    assert "10.4 s in all" in text
+    assert "trainer[71] waited 0.95 s for core 1" in text
 
 
 def test_a_real_time_task_that_nobody_waits_for_is_no_incident() -> None:

@@ -79,3 +79,51 @@ def test_an_answerer_that_waits_for_its_disk_is_not_accused() -> None:
     node = opens(drawn_node(IDLE), 4.0)
     wait(node, 10.1, 3.8, "scanner", 80, stack="folio_wait_bit_common;filemap_read")
     assert "slow-answer" not in {i.verdict.cause for i in diagnose(node).incidents}
+
+
+def asked(held_up_s: float = 7.0, **stop: Any) -> DrawnNode:
+    """A client that has asked a server of this node, which has not read the question."""
+    node = drawn_node(IDLE)
+    silent = {"kind": "unserved", "stack": "wait_woken;tcp_recvmsg", "is_open": True}
+    wait(node, 10, 8.0, "client", 71, **silent, **by("server", 80, stack="do_signal_stop"))
+    return wait(node, 10.5, held_up_s, "server", 80, **(stop or {"kind": "stopped"}))
+
+
+def test_a_server_that_is_stopped_with_a_question_unread_is_named() -> None:
+    (incident,) = diagnose(asked()).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "slow-answer"
+    assert verdict.summary.startswith(
+        "client waited up to 8.0 s for server[80] to read and answer what it sent"
+    )
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm == "server"
+    assert "kill -CONT 80" in verdict.fix[0]
+
+
+def test_a_server_that_has_no_core_leaves_questions_unread_too() -> None:
+    node = asked(7.5, **by("hog", 99, policy="fifo", ran_ns=7 * 10**9))
+    verdicts = {i.verdict.cause: i.verdict for i in diagnose(node).incidents}
+    assert "server[80]" in verdicts["slow-answer"].summary
+    origin = verdicts["slow-answer"].origin
+    assert origin is not None
+    assert origin.name == "hog"
+
+
+def test_a_server_that_was_held_up_for_a_moment_is_not_why() -> None:
+    assert not diagnose(asked(1.2)).incidents
+
+
+def test_the_tracer_of_a_server_that_is_stopped_is_named() -> None:
+    stop = {"kind": "stopped", "stack": "ptrace_stop;get_signal", "is_open": True}
+    (incident,) = diagnose(asked(7.0, **stop, **by("gdb", 99))).incidents
+    assert incident.verdict.summary.endswith("which was stopped by its tracer gdb[99]")
+    assert incident.verdict.fix[0].startswith("end what traces it, gdb (pid 99)")
+
+
+def test_a_server_in_a_frozen_cgroup_is_not_woken_by_a_signal() -> None:
+    stop = {"kind": "stopped", "stack": "do_freezer_trap;get_signal"}
+    (incident,) = diagnose(asked(7.0, **stop)).incidents
+    assert "in a frozen cgroup" in incident.verdict.summary
+    assert "cgroup.freeze" in incident.verdict.fix[0]
+    assert "kill -CONT" not in " ".join(incident.verdict.fix)

@@ -68,3 +68,51 @@ def test_of_two_that_write_as_much_neither_is_to_blame() -> None:
         for comm, pid in (("copy", 61), ("backup", 60)):
             wait(node, 10 + tenth / 5, 0.18, comm, pid, stack=THROTTLED)
     assert not diagnose(node).incidents
+
+
+def one_sync(
+    *, queued_mb: int = 100, falls_mb: int = 10, writer: str = "backup[60]", stack: str = FSYNC
+) -> DrawnNode:
+    """One fsync of 9 s; another program wrote into files just before, and its pages go out."""
+    node = drawn_node(
+        f"""
+        core 0:  .........w....................
+        core 1:  ..............................
+        w: system  {writer}  /backup  main > ksys_write, generic_perform_write
+        """
+    )
+    for second in range(9):
+        node.add("memory", second, dirty_bytes=0, writeback_bytes=0)
+    for second in range(9, 25):
+        queued = max(0, queued_mb - max(0, second - 10) * falls_mb)
+        node.add("memory", second + 0.9, dirty_bytes=0, writeback_bytes=queued << 20)
+    return wait(node, 10.5, 9.0, "etcd", 70, stack=f"{stack};do_fsync", cgroup="/etcd")
+
+
+@pytest.mark.parametrize("stack", [FSYNC, "jbd2_log_wait_commit;ext4_sync_file"])
+def test_one_sync_behind_the_pages_of_another_program_is_named_with_the_writer(stack: str) -> None:
+    (incident,) = diagnose(one_sync(stack=stack)).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "writeback-stall"
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm == "backup"
+    assert "etcd waited up to 9.0 s" in verdict.summary
+    assert 0.5 <= verdict.confidence < 0.9, "the pages may be of another disk"
+    assert any("MB of pages were written" in item.text for item in verdict.evidence)
+    assert any("same disk is not recorded" in item.text for item in verdict.against)
+
+
+def test_a_sync_while_no_pages_are_written_has_another_reason() -> None:
+    assert "writeback-stall" not in [
+        incident.verdict.cause for incident in diagnose(one_sync(queued_mb=1, falls_mb=0)).incidents
+    ]
+
+
+def test_a_sync_of_what_the_program_wrote_itself_is_its_work() -> None:
+    node = one_sync(writer="etcd[70]")
+    assert "writeback-stall" not in [i.verdict.cause for i in diagnose(node).incidents]
+
+
+def test_a_sync_of_a_file_of_a_server_is_not_behind_the_pages_of_this_machine() -> None:
+    node = one_sync(stack="nfs_wb_all;nfs_file_write")
+    assert "writeback-stall" not in [i.verdict.cause for i in diagnose(node).incidents]

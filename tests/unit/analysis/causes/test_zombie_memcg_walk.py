@@ -99,8 +99,8 @@ def test_since_when_they_come_and_when_it_will_be_worse_is_reported() -> None:
     evidence = diagnose(node).incidents[0].verdict.evidence
     (text,) = [item.text for item in evidence if item.table == "cgroups"]
     assert text.startswith(
-        "10,000 memory cgroups are dead, 200 alive, 3,600 more per hour: the work of 2 h 46 min;"
-        " 70,000 "
+        "10,000 memory cgroups are dead, 200 alive, 3,600 more per hour: at this rate the leak"
+        " began 2 h 46 min ago and reaches 70,000 "
     )
 
 

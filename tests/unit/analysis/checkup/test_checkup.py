@@ -167,10 +167,10 @@ def test_a_unit_that_recovered_is_no_crash_loop(node) -> None:
 
 def test_a_container_that_is_restarted_again_and_again_crash_loops(node) -> None:
     agent(node, state="running", started_ns=NOW_NS - 400 * S)
-    assert (
-        findings(node)["crash-loop"].title
-        == "container kube-system/p-1/agent crash-loops: 12 restarts"
-    )
+    found = findings(node)["crash-loop"]
+    assert found.title == "container kube-system/p-1/agent crash-loops: 12 restarts"
+    assert found.facts[1] == "its pod is of StatefulSet kube-system/p, by the form of its name"
+    assert found.hint == "kubectl -n kube-system describe pod p-1"
 
 
 def agent(node, **values: object) -> None:
@@ -300,7 +300,7 @@ def test_a_finding_points_to_the_recorder_that_runs(node) -> None:
     node.cores(0, 5, system=1.0)
     seen = replace(node.seen(), recording="/data/rec")
     held = next(one for one in check_up(seen).findings if one.question == "saturated-core")
-    assert held.hint == "a recorder runs: necroscope diagnose /data/rec"
+    assert held.hint == "ask the running recorder: necroscope diagnose /data/rec"
 
 
 def test_connections_dropped_in_the_second_of_the_look_are_a_problem(node) -> None:
@@ -371,6 +371,14 @@ def test_what_a_crash_looping_unit_wrote_is_quoted_where_it_was_asked_for(node) 
     (found,) = check_up(seen).findings
     assert found.facts[-1] == "its log: no credentials"
     assert crash_loops.units_to_ask(seen) == ["a.service"]
+
+
+def test_what_a_recreated_container_and_its_unit_wrote_is_quoted_apart(node) -> None:
+    recreate(node, 6)
+    makers = {"ecs-agent": ("ecs.service", "podman names it")}
+    logs = {"ecs-agent": ("no credentials",), "ecs.service": ("starting again",)}
+    facts = check_up(replace(node.seen(), makers=makers, own_logs=logs)).findings[0].facts
+    assert (facts[1], facts[-1]) == ("its log: no credentials", "the unit's log: starting again")
 
 
 def test_a_container_that_was_recreated_an_hour_ago_or_ends_well_is_left_alone(node) -> None:

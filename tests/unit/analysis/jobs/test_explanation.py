@@ -5,14 +5,15 @@ network.
 from dataclasses import replace
 
 import pytest
-from tests.drawn_job import CLOSED, JOB, TIMED_OUT, at, held, incident, rank, seen
+from tests.drawn_job import CLOSED, JOB, TIMED_OUT, at, held, incident, oom, rank, seen
 
-from necroscope.analysis.jobs.explanation import explain
-from necroscope.analysis.jobs.member import Member, NodeEvent, NodeIncident
+from necroscope.analysis.jobs.explanation import Explanation, explain
+from necroscope.analysis.jobs.member import QUOTA_OF, Member, NodeEvent, NodeIncident
 from necroscope.analysis.jobs.tell import tell
 
 POD = "/kubepods/pod7"
 STARVED = held("starved", 50, 60)
+THROTTLED = replace(STARVED, by=f"{QUOTA_OF}{POD}", by_cgroup=POD)
 
 
 def of_node(cause: str, **more: object) -> NodeIncident:
@@ -45,11 +46,37 @@ def test_its_own_quota_explains_it_although_the_verdict_names_the_member(
     own: str, is_explained: bool
 ) -> None:
     quota = of_node("cpu-quota-throttle", culprit_pid=101, origin=f"cgroup {POD}")
-    member = rank(1, "b", STARVED, 61, cgroup=own)
+    member = rank(1, "b", THROTTLED, 61, cgroup=own)
     found = explain(member, seen("b", replace(quota, culprit_cgroup=POD)), {101})
-    assert (found is not None) is is_explained
-    if found is not None:
-        assert found.culprit == f"cgroup {POD}"
+    assert found is not None
+    assert (found.incident is not None) is is_explained
+    assert found.culprit == (f"cgroup {POD}" if is_explained else f"{QUOTA_OF}{POD}")
+
+
+def test_a_throttle_elsewhere_in_a_long_incident_does_not_explain_it() -> None:
+    """The incident goes on because something else followed; what is known of the stop wins."""
+    quota = of_node("cpu-quota-throttle", culprit_cgroup=POD, origin=f"cgroup {POD}")
+    member = rank(1, "b", STARVED, 61, cgroup=POD)
+    assert explain(member, seen("b", quota), {101}) is None
+    found = explain(member, seen("b", quota, incident("rt-hog", 50, 60)), {101})
+    assert found is not None
+    assert found.incident is not None
+    assert found.incident.cause == "rt-hog"
+    throttled = replace(member, stop=THROTTLED)
+    assert explain(throttled, seen("b", incident("rt-hog", 50, 60)), {101}) == Explanation(
+        f"{QUOTA_OF}{POD}"
+    )
+
+
+def test_a_job_that_its_quota_held_says_so_without_a_verdict() -> None:
+    members = [
+        rank(0, "a", held("waiting", 51, 56), 56, words=TIMED_OUT),
+        rank(1, "b", THROTTLED, 61, cgroup=POD, words=CLOSED),
+    ]
+    story = tell(JOB, members, [seen("a"), seen("b")])
+    assert (story.blame, story.first and story.first.node) == ("machine", "b")
+    assert f"because of the CPU quota of {POD}" in story.answer
+    assert any(f"the CPU quota of {POD} was used up" in step.text for step in story.steps)
 
 
 def test_a_file_server_that_does_not_answer_explains_a_member_in_its_read() -> None:
@@ -133,3 +160,23 @@ def test_one_that_was_held_for_a_moment_is_not_accused_in_place_of_one_held_long
     ]
     story = tell(JOB, members, [seen("a"), seen("b")])
     assert (story.blame, story.first and story.first.node) == ("unknown", "a")
+
+
+def test_a_worker_that_the_kernel_killed_for_memory_did_not_end_with_its_driver() -> None:
+    """The driver hears of it within the same second."""
+    words = "ray.exceptions.ActorDiedError: the actor died"
+    driver = replace(rank(0, "a", None, 56, words=words), kind="ray", role="driver", rank=None)
+    worker = replace(rank(1, "b", None, 56.2, status=9), kind="ray", role="worker", rank=None)
+    assert tell(JOB, [driver, worker], [seen("a"), seen("b", oom(101, 56))]).blame == "memory_limit"
+
+
+def test_what_held_a_raylet_before_the_job_began_is_not_its_story() -> None:
+    words = "ray.exceptions.GetTimeoutError: Get timed out"
+    driver = replace(
+        rank(0, "a", None, 56, words=words, started=30), kind="ray", role="driver", rank=None
+    )
+    stop = held("starved", 10, 20, 1, "hog[666]")
+    raylet = replace(rank(1, "b", stop), kind="ray", role="raylet", rank=None)
+    assert tell(JOB, [driver, raylet], [seen("a"), seen("b")]).blame == "unknown"
+    later = replace(raylet, stop=held("starved", 40, 55, 1, "hog[666]"))
+    assert tell(JOB, [driver, later], [seen("a"), seen("b")]).blame == "machine"

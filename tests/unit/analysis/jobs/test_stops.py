@@ -1,6 +1,6 @@
 """How a member stood before its end: drawn as a state and two shares per second."""
 
-from necroscope.analysis.jobs.stops import MemberWait, ProgressTick, stop_of
+from necroscope.analysis.jobs.stops import MemberWait, ProgressTick, Throttle, stop_of
 
 NS = 1_000_000_000
 WORKS, WAITS, STARVES, BLOCKED, FROZEN = "R90", "S00", "R09", "D00", "T00"
@@ -112,3 +112,46 @@ def test_who_ran_for_a_moment_of_a_wait_was_not_in_the_way() -> None:
         stop = stop_of(own, [wait._replace(by_ran_ns=ran)], 16 * NS)
         assert stop is not None
         assert stop.by == by
+
+
+def test_its_own_quota_is_named_where_it_was_throttled_for_most_of_the_stop() -> None:
+    own = ticks(*[WORKS] * 10, *[STARVES] * 6)
+    hog = MemberWait(10 * NS, 16 * NS, 1, "hog", 5, None, "hog[5]", 3 * NS)
+    drawn = {
+        (0, 8, 0.9): "hog[5]",  # long before
+        (5, 20, 0.2): "hog[5]",  # as pods are all day
+        (8, 16, 0.9): "the CPU quota of /pod",
+        (8, 16, 3.0): "the CPU quota of /pod",  # of several cores
+        (8, 11, 3.0): "hog[5]",  # of several cores, and short
+    }
+    for (from_s, to_s, share), by in drawn.items():
+        throttled_ns = round(share * (to_s - from_s) * NS)
+        throttle = Throttle(from_s * NS, to_s * NS, throttled_ns, "/pod")
+        stop = stop_of(own, [hog], 16 * NS, [throttle])
+        assert stop is not None
+        assert stop.by == by
+
+
+def test_a_quota_does_not_hold_one_that_waits_for_its_peer() -> None:
+    throttle = Throttle(0, 20 * NS, 20 * NS, "/pod")
+    stop = stop_of(ticks(*[WORKS] * 5, *[WAITS] * 6), [], 11 * NS, [throttle])
+    assert stop is not None
+    assert (stop.how, stop.by) == ("waiting", None)
+
+
+def test_rows_that_reach_beyond_the_stop_count_with_what_they_have_of_it() -> None:
+    """Of a real run: the cgroup is read every ten seconds, and was throttled in 9 of 20."""
+    own = ticks(*[WORKS] * 12, *[STARVES] * 9)
+    rows = [Throttle(10 * NS, 20 * NS, 8 * NS, "/pod"), Throttle(20 * NS, 30 * NS, NS, "/pod")]
+    stop = stop_of(own, [], 21 * NS, rows)
+    assert stop is not None
+    assert stop.by == "the CPU quota of /pod"
+
+
+def test_of_a_limit_and_those_above_it_the_members_own_is_named() -> None:
+    own = ticks(*[WORKS] * 10, *[STARVES] * 6)
+    paths = ("/pods", "/pods/a/job", "/pods/a", "/")
+    rows = [Throttle(8 * NS, 16 * NS, 8 * NS, path) for path in paths]
+    stop = stop_of(own, [], 16 * NS, rows)
+    assert stop is not None
+    assert stop.by == "the CPU quota of /pods/a/job"

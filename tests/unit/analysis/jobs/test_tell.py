@@ -280,6 +280,6 @@ def test_the_chain_is_in_order_of_time_and_each_step_says_its_error() -> None:
 
 def test_json_holds_the_answer_the_chain_and_what_it_cost() -> None:
     members = [rank(0, "a", None, 3600, status=EXIT_1, gpus=8), rank(1, "b", None, 3600, gpus=8)]
-    told = story(members).as_json()
-    assert told["cost"] == {"node_hours": 2.0, "gpu_hours": 16.0}
-    assert told["nodes"] == ["a", "b"]
+    answer = story(members).as_json()
+    assert answer["cost"] == {"node_hours": 2.0, "gpu_hours": 16.0}
+    assert answer["nodes"] == ["a", "b"]

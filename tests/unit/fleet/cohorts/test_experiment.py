@@ -26,14 +26,14 @@ def test_the_experiment_names_the_fact_the_place_and_the_time() -> None:
     decision = decide(
         *drawn("xxxxxxxxx......" + "." * 30, label__zone=ZONE, unit_outcome__agent=same)
     )
-    told = experiments(decision, "30 d")
-    assert "where unit_outcome agent is y (zone is a), undo that" in told[0]
-    assert "30 d" in told[0]
-    assert "another place" in told[-1]
+    found = experiments(decision, "30 d")
+    assert "where unit_outcome agent is y (zone is a), undo that" in found[0]
+    assert "30 d" in found[0]
+    assert "another place" in found[-1]
 
 
 def test_two_nodes_are_to_be_compared_rather_than_weighed() -> None:
     decision = decide(*drawn("x.", sysctl__somaxconn="yn"))
-    (told,) = experiments(decision, "1 h")
-    assert "fleet diff" in told
-    assert "1 affected of 2 nodes are too few" in told
+    (found,) = experiments(decision, "1 h")
+    assert "fleet diff" in found
+    assert "1 affected of 2 nodes are too few" in found

@@ -24,8 +24,9 @@ from necroscope.fleet.collector.admission import DailyQuota, Refusal
 from necroscope.fleet.collector.app import create_app
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError
+from necroscope.fleet.lake_tables import DAY_NS
 from necroscope.fleet.limits import Limits
-from necroscope.fleet.protocol import DAY_NS, NODE_HEADER, SENT_HEADER, TIME_HEADER, encode
+from necroscope.fleet.protocol import NODE_HEADER, SENT_HEADER, TIME_HEADER, encode
 from necroscope.fleet.tokens import Grant, Tokens, digest_of
 
 GRANTS = {
@@ -78,10 +79,10 @@ def put_bundle(
 def test_a_batch_that_is_acknowledged_is_in_the_lake_already(start: Started, lake: Lake) -> None:
     answer = push(start(compact_every_s=3600), encode(made_batch()))
     assert answer.status_code == 200
-    told = answer.json()
-    assert (told["batch"], told["rows"], told["ignored"]) == ("boot-0", 2, [])
-    assert told["arrived_ns"] <= told["answered_ns"]
-    assert told["job_deaths"] == []
+    found = answer.json()
+    assert (found["batch"], found["rows"], found["ignored"]) == ("boot-0", 2, [])
+    assert found["arrived_ns"] <= found["answered_ns"]
+    assert found["job_deaths"] == []
     assert len(lake.list("inbox")) == 1
 
 

@@ -20,7 +20,7 @@ from necroscope.fleet.tokens import Grant, Tokens, digest_of
 DAY = 8.0
 
 
-class Told:
+class DeathStory:
     def __init__(self, place: Path) -> None:
         self.drawn = DrawnLake(place)
         self.now_ns = moment(DAY)
@@ -39,54 +39,54 @@ ALIVE = {"ended_ns": None, "status": None}
 
 
 def test_nodes_of_the_job_hear_of_a_death_and_others_do_not(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    told.member("gpu-0", "slurm/1", -600, **ALIVE)
-    told.member("gpu-2", "slurm/2", -600, **ALIVE)
-    told.member("gpu-1", "slurm/1", -5, status=9)
-    assert told.of("gpu-0") == ["slurm/1"]
-    assert told.of("gpu-1") == ["slurm/1"]
-    assert not told.of("gpu-2")
-    assert not told.of("gpu-0", "eu-2")
-    told.now_ns += 400 * NS
-    assert not told.of("gpu-0")
+    story = DeathStory(tmp_path)
+    story.member("gpu-0", "slurm/1", -600, **ALIVE)
+    story.member("gpu-2", "slurm/2", -600, **ALIVE)
+    story.member("gpu-1", "slurm/1", -5, status=9)
+    assert story.of("gpu-0") == ["slurm/1"]
+    assert story.of("gpu-1") == ["slurm/1"]
+    assert not story.of("gpu-2")
+    assert not story.of("gpu-0", "eu-2")
+    story.now_ns += 400 * NS
+    assert not story.of("gpu-0")
 
 
 def test_what_another_collector_wrote_later_is_heard_of_too(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    told.member("gpu-0", "slurm/1", -600, **ALIVE)
-    assert not told.of("gpu-0")
-    told.now_ns += 10 * NS
-    told.member("gpu-1", "slurm/1", 5, status=256)
-    assert told.of("gpu-0") == ["slurm/1"]
+    story = DeathStory(tmp_path)
+    story.member("gpu-0", "slurm/1", -600, **ALIVE)
+    assert not story.of("gpu-0")
+    story.now_ns += 10 * NS
+    story.member("gpu-1", "slurm/1", 5, status=256)
+    assert story.of("gpu-0") == ["slurm/1"]
 
 
 def test_a_death_is_reported_by_the_collectors_clock(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    told.member("gpu-0", "slurm/1", -10, status=9, clock_offset_ns=2 * NS)
-    told.of("gpu-0")
-    assert told.deaths.of("eu-1", "gpu-0")[0]["time_ns"] == moment(DAY) - 8 * NS
+    story = DeathStory(tmp_path)
+    story.member("gpu-0", "slurm/1", -10, status=9, clock_offset_ns=2 * NS)
+    story.of("gpu-0")
+    assert story.deaths.of("eu-1", "gpu-0")[0]["time_ns"] == moment(DAY) - 8 * NS
 
 
 def test_a_worker_that_a_raylet_sent_home_is_no_death_but_one_that_was_killed_is(
     tmp_path: Path,
 ) -> None:
-    told = Told(tmp_path)
-    told.member("gpu-9", "ray/s1", -600, kind="ray", role="raylet", **ALIVE)
-    told.member("gpu-0", "ray/s1/01000000", -5, kind="ray", role="worker", status=256)
-    assert not told.of("gpu-9")
-    told.now_ns += NS
-    told.member("gpu-0", "ray/s1/02000000", -5, kind="ray", role="worker", status=9)
-    assert told.of("gpu-9") == ["ray/s1/02000000"]
+    story = DeathStory(tmp_path)
+    story.member("gpu-9", "ray/s1", -600, kind="ray", role="raylet", **ALIVE)
+    story.member("gpu-0", "ray/s1/01000000", -5, kind="ray", role="worker", status=256)
+    assert not story.of("gpu-9")
+    story.now_ns += NS
+    story.member("gpu-0", "ray/s1/02000000", -5, kind="ray", role="worker", status=9)
+    assert story.of("gpu-9") == ["ray/s1/02000000"]
 
 
 def test_jobs_that_were_not_heard_of_for_hours_are_forgotten(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    told.member("gpu-0", "slurm/1", -600, **ALIVE)
-    told.of("gpu-0")
-    told.now_ns += 3 * 3600 * NS
-    told.member("gpu-1", "slurm/1", 3 * 3600 - 5, status=9)
-    assert not told.of("gpu-0")
-    assert told.of("gpu-1") == ["slurm/1"]
+    story = DeathStory(tmp_path)
+    story.member("gpu-0", "slurm/1", -600, **ALIVE)
+    story.of("gpu-0")
+    story.now_ns += 3 * 3600 * NS
+    story.member("gpu-1", "slurm/1", 3 * 3600 - 5, status=9)
+    assert not story.of("gpu-0")
+    assert story.of("gpu-1") == ["slurm/1"]
 
 
 TOKEN = "pusher"

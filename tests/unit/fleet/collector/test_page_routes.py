@@ -24,17 +24,17 @@ def test_a_reader_is_offered_what_its_clusters_have(tmp_path: Path) -> None:
         create_fleet_app(drawn_fleet(tmp_path / "lake", START_NS), tokens, recording_of)
     ) as client:
 
-        def asked(question: str, token: str, **words: str) -> tuple[int, dict]:
+        def ask(question: str, token: str, **words: str) -> tuple[int, dict]:
             answer = client.get(
                 f"/v1/{question}", params=TIME | words, headers={"Authorization": f"Bearer {token}"}
             )
             return answer.status_code, answer.json()
 
-        assert len(asked("choices", "read")[1]["events"]) == 2
-        assert asked("choices", "read-us")[1]["events"] == []
-        assert {core["cluster"] for core in asked("worst-cores", "read")[1]["cores"]} == {"eu-1"}
-        assert asked("worst-cores", "read-us")[1]["cores"] == []
+        assert len(ask("choices", "read")[1]["events"]) == 2
+        assert ask("choices", "read-us")[1]["events"] == []
+        assert {core["cluster"] for core in ask("worst-cores", "read")[1]["cores"]} == {"eu-1"}
+        assert ask("worst-cores", "read-us")[1]["cores"] == []
         for question in ("choices", "worst-cores"):
-            assert asked(question, "push")[0] == 403
-            assert asked(question, "nobody")[0] == 401
-            assert asked(question, "read", since="yesterday")[0] == 400
+            assert ask(question, "push")[0] == 403
+            assert ask(question, "nobody")[0] == 401
+            assert ask(question, "read", since="yesterday")[0] == 400

@@ -112,7 +112,7 @@ def test_bundles_and_reports_are_handed_out(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "words", "status", "told"),
+    ("path", "words", "status", "facts"),
     [
         ("why", {"event": "nic_rest"}, 400, "nic_reset"),
         ("why", {}, 400, "one event or one cause"),
@@ -126,11 +126,11 @@ def test_bundles_and_reports_are_handed_out(client: httpx.Client) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_reported_with_a_way_out(
-    client: httpx.Client, path: str, words: dict[str, str], status: int, told: str
+    client: httpx.Client, path: str, words: dict[str, str], status: int, facts: str
 ) -> None:
     response = get(client, path, **words)
     assert response.status_code == status
-    assert told in response.json()["error"] + response.json()["hint"]
+    assert facts in response.json()["error"] + response.json()["hint"]
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,14 @@ def test_a_reader_s_token_becomes_a_cookie_that_no_script_reads_and_no_other_sit
 def test_over_tls_the_cookie_never_travels_in_the_clear(tmp_path: Path) -> None:
     app = create_app(Lake.open(str(tmp_path / "lake")), TOKENS, routers=[router])
 
-    async def asked() -> str:
+    async def ask() -> str:
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="https://collector"
         ) as client:
             answer = await client.post(SESSION_PATH, headers={"Authorization": "Bearer read"})
         return answer.headers["set-cookie"]
 
-    assert "Secure" in asyncio.run(asked())
+    assert "Secure" in asyncio.run(ask())
 
 
 def test_who_is_not_signed_in_is_reported_so(client: httpx.Client) -> None:

@@ -34,7 +34,7 @@ def collector(tmp_path: Path, said: list[str]) -> Collector:
     )
 
 
-def run_until_told(collector: Collector, rounds: int) -> None:
+def run_rounds(collector: Collector, rounds: int) -> None:
     async def run() -> None:
         upkeep = Upkeep(collector)
         for _ in range(rounds):
@@ -47,7 +47,7 @@ def run_until_told(collector: Collector, rounds: int) -> None:
 
 def test_the_inbox_becomes_tables(collector: Collector) -> None:
     put_in_inbox(collector.lake, START_NS, "me", made_batch("n1", 5))
-    run_until_told(collector, 1)
+    run_rounds(collector, 1)
     assert sequences_in(collector.lake) == [("n1", 5)]
     assert 'rows_total{table="events"} 1\n' in collector.metrics_text()
 
@@ -65,7 +65,7 @@ def test_trouble_is_reported_once_and_its_end_too(
         return real(self)
 
     monkeypatch.setattr(Compactor, "compact", fails_twice)
-    run_until_told(collector, 4)
+    run_rounds(collector, 4)
     assert said == ["compaction: no space", "compaction: goes on"]
     assert collector.metrics.count("upkeep_failures") == 2
     assert sequences_in(collector.lake) == [("n1", 5)]
@@ -76,11 +76,11 @@ def test_tokens_follow_their_file_and_a_broken_file_is_reported(
 ) -> None:
     tokens = tmp_path / "tokens.toml"
     tokens.write_text(entry_text("another", Grant("eu-1", "push")), "utf-8")
-    run_until_told(collector, 1)
+    run_rounds(collector, 1)
     assert collector.tokens.grant_of("secret") is None
     assert said == ["tokens: read again"]
     tokens.write_text("broken", "utf-8")
-    run_until_told(collector, 1)
+    run_rounds(collector, 1)
     assert collector.tokens.grant_of("another") is not None
     assert said[1].startswith("tokens: cannot read tokens")
 
@@ -90,13 +90,13 @@ def test_old_days_go_when_told_to(collector: Collector, said: list[str]) -> None
         collector.lake, START_NS, "me", made_batch("n1", 5), made_batch("n1", -10 * 24 * 60)
     )
     collector.keep_ns = 7 * 86_400 * 10**9
-    run_until_told(collector, 1)
+    run_rounds(collector, 1)
     assert sequences_in(collector.lake) == [("n1", 5)]
     assert "before 2025-10-02 removed" in said[0]
 
 
 def test_unreadable_data_is_reported_with_its_place(collector: Collector, said: list[str]) -> None:
     collector.lake.put(f"inbox/{START_NS}-me.batches", b"no inbox")
-    run_until_told(collector, 1)
+    run_rounds(collector, 1)
     assert "refused/8-" in said[0]
     assert len(collector.lake.list("refused")) == 1

@@ -52,9 +52,9 @@ def test_of_groups_the_difference_that_chance_would_hardly_make_comes_first(tmp_
 
 def test_names_that_are_none_are_reported_with_those_that_are_like_it(tmp_path: Path) -> None:
     questions = drawn_fleet(tmp_path)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as found:
         diff(questions, "N", "n1", SPAN)
-    assert "n0, n1" in told.value.hint
+    assert "n0, n1" in found.value.hint
     with pytest.raises(UsageError, match="no node is chosen"):
         diff(questions, "image=x", "n1", SPAN)
     with pytest.raises(UsageError, match="no node has a label"):

@@ -96,9 +96,9 @@ def test_hostile_names_do_not_break_out_of_a_picture(tmp_path: Path) -> None:
 
 def test_nothing_sampled_is_reported_with_what_there_is(tmp_path: Path) -> None:
     questions = LakeQuestions(draw_story(tmp_path).write(), moment(10))
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as found:
         flame(questions, Span(moment(1), moment(2)))
-    assert "2026-04-10" in told.value.hint
+    assert "2026-04-10" in found.value.hint
     with pytest.raises(UsageError, match="no node is chosen"):
         flame(questions, SPAN, "zone=q")
 

@@ -45,9 +45,9 @@ def test_they_are_chosen_by_node_and_cause_and_cut_to_a_limit(questions: LakeQue
     assert incidents(questions, SPAN, cause="vm-steal").count == 1
     cut = incidents(questions, SPAN, limit=1)
     assert (cut.count, len(cut.incidents)) == (3, 1)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as found:
         incidents(questions, SPAN, cause="vm-stela")
-    assert "vm-steal, zombie-memcg-walk" in told.value.hint
+    assert "vm-steal, zombie-memcg-walk" in found.value.hint
 
 
 def test_one_of_them_is_reported_with_its_report(questions: LakeQuestions) -> None:

@@ -24,16 +24,16 @@ def ask(drawn: DrawnLake, day: float = 9, **words: str) -> dict[str, Any]:
 def test_the_line_on_one_node_leads_to_the_core_on_another(tmp_path: Path) -> None:
     drawn = DrawnLake(tmp_path)
     draw_death(drawn, JOB, 8)
-    told = ask(drawn, job=JOB)
-    assert (told["outcome"], told["blame"], told["cluster"]) == ("failed", "machine", "eu-1")
-    assert (told["node"], told["core"], told["cause"]) == ("gpu-1", 3, "rt-hog")
-    assert told["culprit"] == "hog[666]"
-    assert told["waited"] == ["rank 0 on gpu-0", "rank 2 on gpu-2"]
-    assert [step["node"] for step in told["chain"]][:2] == ["gpu-1", "gpu-1"]
-    assert all(step["error_ms"] < 1100 for step in told["chain"])
-    assert told["cost"]["node_hours"] == 3.0
-    assert told["cost"]["gpu_hours"] == 24.0
-    text = job_to_text(told)
+    found = ask(drawn, job=JOB)
+    assert (found["outcome"], found["blame"], found["cluster"]) == ("failed", "machine", "eu-1")
+    assert (found["node"], found["core"], found["cause"]) == ("gpu-1", 3, "rt-hog")
+    assert found["culprit"] == "hog[666]"
+    assert found["waited"] == ["rank 0 on gpu-0", "rank 2 on gpu-2"]
+    assert [step["node"] for step in found["chain"]][:2] == ["gpu-1", "gpu-1"]
+    assert all(step["error_ms"] < 1100 for step in found["chain"])
+    assert found["cost"]["node_hours"] == 3.0
+    assert found["cost"]["gpu_hours"] == 24.0
+    text = job_to_text(found)
     assert "rank 1 on gpu-1 stopped first" in text
     assert "0 other jobs hit by the same cause" in text
 
@@ -43,19 +43,19 @@ def test_clocks_that_are_two_seconds_off_change_nothing(tmp_path: Path) -> None:
     right, off = DrawnLake(tmp_path / "a"), DrawnLake(tmp_path / "b")
     draw_death(right, JOB, 8)
     draw_death(off, JOB, 8, offsets_s=(2.0, -2.0, 0.5))
-    expected, told = ask(right, job=JOB), ask(off, job=JOB)
+    expected, found = ask(right, job=JOB), ask(off, job=JOB)
     for name in ("blame", "node", "core", "culprit", "waited", "is_order_known", "from", "to"):
-        assert told[name] == expected[name], name
-    times = [[(step["time"], step["text"]) for step in one["chain"]] for one in (told, expected)]
+        assert found[name] == expected[name], name
+    times = [[(step["time"], step["text"]) for step in one["chain"]] for one in (found, expected)]
     assert times[0] == times[1]
 
 
 def test_a_clock_that_is_a_day_off_is_put_right_too(tmp_path: Path) -> None:
     drawn = DrawnLake(tmp_path)
     draw_death(drawn, JOB, 7, offsets_s=(0, 86_400, 0))
-    told = ask(drawn, job=JOB)
-    assert (told["blame"], told["node"], len(told["members"])) == ("machine", "gpu-1", 3)
-    assert told["to"].startswith("2026-04-08T00:00:00")
+    found = ask(drawn, job=JOB)
+    assert (found["blame"], found["node"], len(found["members"])) == ("machine", "gpu-1", 3)
+    assert found["to"].startswith("2026-04-08T00:00:00")
 
 
 def test_an_order_within_the_clocks_error_is_said_to_be_unknown(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_an_order_within_the_clocks_error_is_said_to_be_unknown(tmp_path: Path) 
         return ask(drawn, job=JOB)
 
     assert draw(tmp_path / "a", 0.01)["is_order_known"]
-    told = draw(tmp_path / "b", 2.0)
-    assert not told["is_order_known"]
-    assert "which was first is uncertain" in job_to_text(told)
+    found = draw(tmp_path / "b", 2.0)
+    assert not found["is_order_known"]
+    assert "which was first is uncertain" in job_to_text(found)
 
 
 def test_clocks_that_nobody_measured_are_said_to_be(tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_other_jobs_of_the_week_that_the_same_cause_killed_are_counted(tmp_path:
     draw_death(drawn, "slurm/4", 8)
     for rank, node in enumerate(NODES):
         drawn.member(node, "slurm/5", rank, 7, status=0)
-    told = ask(drawn, job="4")
-    assert told["cost"]["jobs_this_week"] == 1
-    assert [(one["job"], one["node"]) for one in told["cost"]["alike"]] == [("slurm/2", "gpu-5")]
-    assert "slurm/2 at 2026-04-06" in job_to_text(told)
+    found = ask(drawn, job="4")
+    assert found["cost"]["jobs_this_week"] == 1
+    assert [(one["job"], one["node"]) for one in found["cost"]["alike"]] == [("slurm/2", "gpu-5")]
+    assert "slurm/2 at 2026-04-06" in job_to_text(found)
 
 
 def test_a_program_that_raised_is_told_from_a_machine_that_failed(tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ def test_a_program_that_raised_is_told_from_a_machine_that_failed(tmp_path: Path
     drawn.member("gpu-0", JOB, 0, 8, status=256, words="ValueError: loss is not finite")
     drawn.member("gpu-1", JOB, 1, 8, status=256, words=PEER, ended_ns=1)
     drawn.incident("gpu-1", "x", "rt-hog", 8 - 30 / 86400, end=moment(8))
-    told = ask(drawn, job=JOB)
-    assert (told["blame"], told["node"]) == ("program", "gpu-0")
-    assert told["blame_words"].startswith("not the machine")
-    assert told["cost"]["jobs_this_week"] is None
+    found = ask(drawn, job=JOB)
+    assert (found["blame"], found["node"]) == ("program", "gpu-0")
+    assert found["blame_words"].startswith("not the machine")
+    assert found["cost"]["jobs_this_week"] is None
 
 
 def test_a_memory_limit_needs_the_kernels_own_line(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_rows_that_came_twice_and_again_with_more_are_one_member(tmp_path: Path)
     drawn.member("gpu-1", JOB, 1, 8, status=256, words=PEER, analysed_ns=0)
     drawn.member("gpu-1", JOB, 1, 8, ended_ns=None, status=None, started_ns=-3599)
     drawn.write("w2")
-    told = ask(drawn, job=JOB)
-    assert (len(told["members"]), told["node"], told["core"]) == (3, "gpu-1", 3)
+    found = ask(drawn, job=JOB)
+    assert (len(found["members"]), found["node"], found["core"]) == (3, "gpu-1", 3)
 
 
 def test_a_node_that_went_silent_is_found_once_its_pulses_stay_out(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_a_node_that_went_silent_is_found_once_its_pulses_stay_out(tmp_path: Pat
     for node, last_s in (("gpu-0", 100), ("gpu-1", -60)):
         span = {"span_from": moment(8) - 200 * NS, "span_to": moment(8) + last_s * NS}
         drawn.add("pulses", node, span["span_to"], **span)
-    told = ask(drawn, job=JOB)
-    assert (told["blame"], told["node"]) == ("node_silent", "gpu-1")
+    found = ask(drawn, job=JOB)
+    assert (found["blame"], found["node"]) == ("node_silent", "gpu-1")
     early = ask(DrawnLake(tmp_path), day=8 + 100 / 86400, job=JOB)
     assert early["blame"] == "unknown"
 
@@ -160,9 +160,9 @@ def test_half_of_the_ranks_without_a_recorder_is_said(tmp_path: Path) -> None:
     drawn = DrawnLake(tmp_path)
     for rank, node in enumerate(NODES[:2]):
         drawn.member(node, JOB, rank, 8, status=256, words=PEER, world_size=4)
-    told = ask(drawn, job=JOB)
-    assert told["blame"] == "unknown"
-    assert "2 of 4 ranks were seen by no recorder" in told["notes"][0]
+    found = ask(drawn, job=JOB)
+    assert found["blame"] == "unknown"
+    assert "2 of 4 ranks were seen by no recorder" in found["notes"][0]
 
 
 def test_a_raylet_is_part_of_each_job_of_its_cluster(tmp_path: Path) -> None:
@@ -182,17 +182,35 @@ def test_a_raylet_is_part_of_each_job_of_its_cluster(tmp_path: Path) -> None:
         "gpu-1", "ray/s1", None, 8, role="raylet", comm="raylet", ended_ns=None, status=None, stop_how="starved",
         stop_from=-50, stop_to=-5, stop_core=3, stop_by="hog[666]", stop_by_pid=666, **ray,
     )  # fmt: skip
-    told = ask(drawn, job="01000000")
-    assert (told["blame"], told["node"], told["first"]["role"]) == ("machine", "gpu-1", "raylet")
+    found = ask(drawn, job="01000000")
+    assert (found["blame"], found["node"], found["first"]["role"]) == ("machine", "gpu-1", "raylet")
 
 
 def test_a_wrong_id_says_what_there_is(tmp_path: Path) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.alive("gpu-0", [8])
     drawn.member("gpu-0", "slurm/4711", 0, 8)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as found:
         ask(drawn, job="4712")
-    assert "slurm/4711" in told.value.hint
-    with pytest.raises(UsageError) as told:
+    assert "slurm/4711" in found.value.hint
+    with pytest.raises(UsageError) as found:
         ask(drawn)
-    assert "no job failed" in told.value.facts
+    assert "no job failed" in found.value.facts
+
+
+def test_a_submission_to_ray_leads_to_the_workers_of_its_job(tmp_path: Path) -> None:
+    drawn = DrawnLake(tmp_path)
+    ray: dict[str, Any] = {"kind": "ray", "status": 256, "pid": 7}
+    for name in ("02000000", "raysubmit_x"):
+        words = "ray.exceptions.ActorDiedError: the actor died"
+        drawn.member("head", f"ray/s1/{name}", None, 8, role="driver", words=words, **ray)
+    held = {"stop_how": "starved", "stop_from": -20, "stop_to": 0, "stop_core": 3}
+    who = {"stop_by": "hog[666]", "stop_by_pid": 666}
+    drawn.member("gpu-1", "ray/s1/02000000", None, 8, role="worker", **ray | held | who)
+    drawn.member("gpu-2", "ray/s1/03000000", None, 8, role="worker", **ray)
+    for name in ("raysubmit_x", "ray/s1/raysubmit_x", "ray/s1/02000000"):
+        found = ask(drawn, job=name)
+        assert (found["job"], found["nodes"]) == ("ray/s1/02000000", ["gpu-1", "head"])
+        assert (found["blame"], found["node"], found["culprit"]) == ("machine", "gpu-1", "hog[666]")
+        assert found["submission"] == "ray/s1/raysubmit_x"
+    assert "raysubmit_x" in job_to_text(found)

@@ -32,12 +32,12 @@ def story(place: Path) -> DrawnLake:
 
 
 def test_what_the_machine_did_is_kept_apart(tmp_path: Path) -> None:
-    told = ask(story(tmp_path))
-    assert told["outcomes"] == {"succeeded": 6, "failed": 2, "running": 1}
-    assert told["blames"] == {"machine": 1, "program": 1}
-    first = next(one for one in told["jobs"] if one["job"] == "slurm/1")
+    found = ask(story(tmp_path))
+    assert found["outcomes"] == {"succeeded": 6, "failed": 2, "running": 1}
+    assert found["blames"] == {"machine": 1, "program": 1}
+    first = next(one for one in found["jobs"] if one["job"] == "slurm/1")
     assert (first["blame"], first["node"], first["cause"]) == ("machine", "gpu-1", "rt-hog")
-    text = jobs_to_text(told)
+    text = jobs_to_text(found)
     assert "of those that failed: the machine 1; program 1" in text
     assert "machine, gpu-1, rt-hog" in text
 
@@ -55,8 +55,8 @@ def test_success_by_kind_leaves_out_what_has_no_outcome(tmp_path: Path) -> None:
 
 
 def test_jobs_are_chosen_by_the_nodes_they_ran_on(tmp_path: Path) -> None:
-    told = ask(story(tmp_path), where="zone=a")
-    assert {one["job"] for one in told["jobs"]} == {"slurm/1", "mpi/9"}
+    found = ask(story(tmp_path), where="zone=a")
+    assert {one["job"] for one in found["jobs"]} == {"slurm/1", "mpi/9"}
 
 
 def test_a_name_that_no_node_has_is_an_error(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_a_name_that_no_node_has_is_an_error(tmp_path: Path) -> None:
 def test_a_lake_without_jobs_has_none(tmp_path: Path) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.alive("gpu-0", [8])
-    told = ask(drawn)
-    assert (told["count"], told["jobs"], told["rates"]) == (0, [], [])
-    assert jobs_to_text(told).startswith("0 jobs")
+    found = ask(drawn)
+    assert (found["count"], found["jobs"], found["rates"]) == (0, [], [])
+    assert jobs_to_text(found).startswith("0 jobs")
 
 
 def test_why_uses_the_nodes_that_chains_lead_to_and_not_where_the_line_was(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_why_uses_the_nodes_that_chains_lead_to_and_not_where_the_line_was(tmp_p
         nodes = f"gpu-{number % 6 * 4}", f"gpu-{number * 2 + 1}", f"gpu-{number * 2 + 2}"
         draw_death(drawn, f"slurm/{number}", 3 + number / 10, nodes=nodes)
     questions = LakeQuestions(drawn.write(), moment(9))
-    told = answer("why", questions, {"job_failed": "true", "since": "-9d"})
-    assert told["affected"] == 9
-    assert told["leaders"][0]["name"] == "unit_outcome agent.service is crash-loop"
+    found = answer("why", questions, {"job_failed": "true", "since": "-9d"})
+    assert found["affected"] == 9
+    assert found["leaders"][0]["name"] == "unit_outcome agent.service is crash-loop"
     with pytest.raises(UsageError, match="leads to a node"):
         answer("why", questions, {"job_failed": "true", "since": "-9d", "until": "-8d"})
 

@@ -72,10 +72,10 @@ def test_a_node_is_observed_on_the_days_it_was_heard_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("days_ahead", "told"), [(1, "clock off by 1 d (ahead)"), (-1, "clock off by 1 d (behind)")]
+    ("days_ahead", "text"), [(1, "clock off by 1 d (ahead)"), (-1, "clock off by 1 d (behind)")]
 )
 def test_a_node_whose_clock_is_a_day_off_is_listed_and_told(
-    tmp_path: Path, days_ahead: int, told: str
+    tmp_path: Path, days_ahead: int, text: str
 ) -> None:
     drawn = DrawnLake(tmp_path)
     drawn.alive("right", range(10))
@@ -100,7 +100,7 @@ def test_a_node_whose_clock_is_a_day_off_is_listed_and_told(
         format_moment(moment(9.999)),
     )
     assert (answer["clocks_off"], answer["silent"]) == (1, 0)
-    assert told in nodes_to_text(answer)
+    assert text in nodes_to_text(answer)
     assert "1 nodes, 1 with a clock that is off" in nodes_to_text(answer)
 
 

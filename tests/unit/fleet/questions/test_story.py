@@ -81,10 +81,10 @@ def test_who_is_next_and_where_a_repair_would_spread_it(lake: Lake) -> None:
 def test_where_nothing_can_be_named_nobody_is_said_to_be_next(tmp_path: Path) -> None:
     lake = draw_story(tmp_path, disagree=0).write()
     answer = next_nodes(LakeQuestions(lake, moment(10)), RESET, Span(moment(0), moment(10)))
-    told = answer.as_json()
-    assert told["carriers"] == []
-    assert told["summary"].startswith("who is next cannot be said: cannot separate")
-    assert next_to_text(told)
+    found = answer.as_json()
+    assert found["carriers"] == []
+    assert found["summary"].startswith("who is next cannot be said: cannot separate")
+    assert next_to_text(found)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from necroscope.fleet.questions.trial import parse_nodes, trial
 RESET = Subject("event", "nic_reset")
 
 
-def judged(story: Story, path: Path) -> dict[str, object]:
+def judge(story: Story, path: Path) -> dict[str, object]:
     lake = Lake.open(str(path))
     story.write(lake)
     begin, end = START_NS + int(8 * DAY_NS), START_NS + story.days * DAY_NS
@@ -26,7 +26,7 @@ def judged(story: Story, path: Path) -> dict[str, object]:
 
 
 def test_disabling_the_unit_of_the_story_is_proven_to_help(tmp_path: Path) -> None:
-    found = judged(Story(nodes=90, days=24, treated_day=8), tmp_path)
+    found = judge(Story(nodes=90, days=24, treated_day=8), tmp_path)
     assert found["finding"] == "it helps"
     assert found["hits_treated"] == 0
     assert str(found["summary"]).startswith("it helps: 0 of ")
@@ -34,7 +34,7 @@ def test_disabling_the_unit_of_the_story_is_proven_to_help(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("seed", [6, 7, 8])
 def test_a_treatment_that_does_nothing_is_not_said_to_help(tmp_path: Path, seed: int) -> None:
-    found = judged(Story(nodes=60, days=20, treated_day=8, helps=False, seed=seed), tmp_path)
+    found = judge(Story(nodes=60, days=20, treated_day=8, helps=False, seed=seed), tmp_path)
     assert found["finding"] != "it helps"
 
 

@@ -178,8 +178,8 @@ def test_what_is_not_a_trial_is_said_to_be_none(tmp_path: Path, content: bytes) 
 
 
 def test_a_node_in_an_unknown_state_is_not_guessed_at(path: Path) -> None:
-    told = json.loads(path.read_text())
-    told["nodes"][0]["state"] = "half"
-    path.write_text(json.dumps(told))
+    answer = json.loads(path.read_text())
+    answer["nodes"][0]["state"] = "half"
+    path.write_text(json.dumps(answer))
     with pytest.raises(UsageError, match="is not a trial"):
         read_trial(path)

@@ -64,14 +64,19 @@ def test_a_score_reads_like_a_table(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_cannot_be_diagnosed_has_no_verdict(tmp_path: Path) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     def fail(_: Path) -> dict[str, Any]:
         raise CorruptData("all is broken")
 
-    scores, rows = judge([recorded(tmp_path, "userspace-hog", "userspace-hog")], fail, told.append)
+    scores, rows = judge(
+        [recorded(tmp_path, "userspace-hog", "userspace-hog")], fail, messages.append
+    )
     assert scores["necroscope"].coverage.hits == 0
-    assert (rows[0]["is_right"], told) == (False, ["no verdict on userspace-hog-1: all is broken"])
+    assert (rows[0]["is_right"], messages) == (
+        False,
+        ["no verdict on userspace-hog-1: all is broken"],
+    )
 
 
 def test_what_is_there_is_kept_and_a_run_without_a_label_is_made_again(

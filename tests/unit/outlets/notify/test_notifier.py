@@ -83,10 +83,14 @@ def test_a_held_core_is_announced_while_it_goes_on_and_when_it_is_over(
     assert opened.content["state"] == "open"
     follow.until(60)
     _, closed = receiver.received
-    told = closed.content["incident"]
-    assert (told["core"], told["mode"], told["verdict"]["culprit"]["comm"]) == (1, "system", "tool")
-    assert told["verdict"]["title"]
-    assert told["id"] == opened.content["incident"]["id"]
+    found = closed.content["incident"]
+    assert (found["core"], found["mode"], found["verdict"]["culprit"]["comm"]) == (
+        1,
+        "system",
+        "tool",
+    )
+    assert found["verdict"]["title"]
+    assert found["id"] == opened.content["incident"]["id"]
     assert closed.content["state"] == "closed"
     follow.start()
     follow.until(80)

@@ -41,8 +41,8 @@ def test_a_receiver_can_check_who_sent_it(
         b"s3cret", f"{timestamp}.".encode() + request.body, hashlib.sha256
     ).hexdigest()
     assert request.headers["X-Necroscope-Signature"] == f"sha256={expected}"
-    told = entry().incident.as_json()
-    told["verdict"]["title"] = "a walk over dead cgroups held the core"
+    answer = entry().incident.as_json()
+    answer["verdict"]["title"] = "a walk over dead cgroups held the core"
     assert request.content == {
         "type": "incident",
         "state": "closed",
@@ -50,7 +50,7 @@ def test_a_receiver_can_check_who_sent_it(
         "node": "node-a",
         "labels": {"zone": "a"},
         "left_out_before": 3,
-        "incident": told,
+        "incident": answer,
     }
 
 

@@ -16,7 +16,7 @@ def exchange(
     clock.note(at_ns, arrived_ns, answered_ns, heard_ns)
 
 
-def told(clock: CollectorClock, now_ns: int) -> tuple[int, int]:
+def read_header(clock: CollectorClock, now_ns: int) -> tuple[int, int]:
     offset, error = str(clock.header(now_ns)).split()
     return int(offset), int(error)
 
@@ -25,7 +25,7 @@ def test_the_time_a_commit_takes_is_no_error() -> None:
     clock = CollectorClock()
     assert clock.header(0) is None
     exchange(clock, 100 * S, 2 * S, 3, 3)
-    offset_ns, error_ns = told(clock, 100 * S + 256 * MS)
+    offset_ns, error_ns = read_header(clock, 100 * S + 256 * MS)
     assert offset_ns == 2 * S
     assert error_ns == 3 * MS
 
@@ -33,7 +33,7 @@ def test_the_time_a_commit_takes_is_no_error() -> None:
 def test_the_truth_lies_within_the_error_however_uneven_the_way() -> None:
     clock = CollectorClock()
     exchange(clock, 100 * S, -2 * S, 40, 2)
-    offset_ns, error_ns = told(clock, 101 * S)
+    offset_ns, error_ns = read_header(clock, 101 * S)
     assert abs(offset_ns - -2 * S) <= error_ns < 25 * MS
 
 
@@ -41,18 +41,18 @@ def test_the_most_exact_of_the_last_minutes_is_kept_and_grows_old() -> None:
     clock = CollectorClock()
     exchange(clock, 100 * S, 2 * S, 3, 3)
     exchange(clock, 160 * S, 2 * S, 300, 10)
-    offset_ns, error_ns = told(clock, 160 * S)
+    offset_ns, error_ns = read_header(clock, 160 * S)
     assert offset_ns == 2 * S
     assert 3 * MS < error_ns < 40 * MS
     exchange(clock, 900 * S, 2 * S, 300, 10)
-    assert told(clock, 901 * S)[1] > 100 * MS
+    assert read_header(clock, 901 * S)[1] > 100 * MS
 
 
 def test_a_step_of_the_clock_is_taken_at_once() -> None:
     clock = CollectorClock()
     exchange(clock, 100 * S, 2 * S, 3, 3)
     exchange(clock, 160 * S, 9 * S, 30, 30)
-    assert told(clock, 161 * S)[0] == 9 * S
+    assert read_header(clock, 161 * S)[0] == 9 * S
 
 
 def test_an_exchange_in_which_time_ran_backwards_tells_nothing() -> None:

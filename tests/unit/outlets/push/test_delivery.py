@@ -40,14 +40,14 @@ class FakeSender:
 class Bench:
     def __init__(self, tmp_path: Path) -> None:
         self.now_s = 100.0
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.sender = FakeSender()
         self.spool = Spool(tmp_path / "spool")
-        self.state = PushState(self.spool, "url", self.told.append, lambda: 1.0)
+        self.state = PushState(self.spool, "url", self.messages.append, lambda: 1.0)
         self.delivery = Delivery(
             self.state,
             self.sender,  # type: ignore[arg-type]
-            self.told.append,
+            self.messages.append,
             lambda: self.now_s,
             lambda: 1.0,
             lambda: round(self.now_s * NS),
@@ -75,8 +75,8 @@ def test_the_clock_is_measured_by_one_batch_and_told_with_the_next(bench: Bench)
     """The collector is two seconds ahead; deaths that it tells of are put on our clock."""
     ahead_ns = round(bench.now_s * NS) + 2 * NS
     death = {"job": "slurm/1", "time_ns": ahead_ns - 30 * NS}
-    told = {"arrived_ns": ahead_ns, "answered_ns": ahead_ns, "job_deaths": [death, "x", {}]}
-    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, body=told)]
+    found = {"arrived_ns": ahead_ns, "answered_ns": ahead_ns, "job_deaths": [death, "x", {}]}
+    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, body=found)]
     bench.add(1, 2)
     assert bench.delivery.send(2)
     assert bench.sender.clocks == [None, f"{2 * NS} 0"]
@@ -84,11 +84,11 @@ def test_the_clock_is_measured_by_one_batch_and_told_with_the_next(bench: Bench)
     assert bench.delivery.take_deaths() == {}
 
 
-@pytest.mark.parametrize("told", [{}, {"arrived_ns": "1", "answered_ns": 2, "job_deaths": {}}])
+@pytest.mark.parametrize("body", [{}, {"arrived_ns": "1", "answered_ns": 2, "job_deaths": {}}])
 def test_a_collector_that_tells_nothing_or_nonsense_is_no_trouble(
-    bench: Bench, told: dict[str, object]
+    bench: Bench, body: dict[str, object]
 ) -> None:
-    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, body=told)]
+    bench.sender.answers = [PushAnswer(PushOutcome.TAKEN, body=body)]
     bench.add(1, 2)
     assert bench.delivery.send(2)
     assert bench.sender.clocks == [None, None]
@@ -113,9 +113,9 @@ def test_a_collector_that_is_away_is_tried_again_ever_more_seldom(bench: Bench) 
         bench.now_s += bench.delivery.pause_s + 0.001
     assert len(bench.sender.sent) == 12
     assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
-    assert bench.told == ["cannot push: away; 1 wait in the spool, trying again"]
+    assert bench.messages == ["cannot push: away; 1 wait in the spool, trying again"]
     assert bench.delivery.send(5)
-    assert bench.told[1:] == ["pushing again"]
+    assert bench.messages[1:] == ["pushing again"]
     bench.add(2)
     bench.sender.answers = [PushAnswer(PushOutcome.LATER, "away")]
     bench.delivery.send(5)
@@ -144,7 +144,7 @@ def test_what_is_refused_is_put_aside_told_and_a_gap(bench: Bench) -> None:
     assert bench.sender.sent == [b"1", b"2"]
     assert bench.delivery.delivered.refused == 1
     assert [path.name for path in bench.spool.refused.iterdir()] == [f"{1:020d}.1.2.batch"]
-    assert "no batch" in bench.told[0]
+    assert "no batch" in bench.messages[0]
     assert [(loss.from_ns, loss.to_ns, loss.cause) for loss in bench.state.cursor.losses] == [
         (1, 2, "refused: no batch")
     ]
@@ -159,11 +159,11 @@ def test_a_flipped_byte_costs_one_batch_and_leaves_a_gap(bench: Bench) -> None:
     assert [(loss.from_ns, loss.to_ns, loss.cause) for loss in bench.state.cursor.losses] == [
         (1, 2, "damaged in the spool of the node")
     ]
-    assert "checksum" in bench.told[0]
+    assert "checksum" in bench.messages[0]
 
 
 def test_trouble_that_lasts_is_reported_once_an_hour(bench: Bench) -> None:
     for _ in range(100):
         bench.delivery.trouble("disk full")
         bench.now_s += 60
-    assert bench.told == ["disk full"] * 2
+    assert bench.messages == ["disk full"] * 2

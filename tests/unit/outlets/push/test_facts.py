@@ -12,7 +12,7 @@ def fact(seconds: float, kind: str, name: str, value: str | None) -> tuple[objec
     return row("facts", seconds, kind=kind, name=name, value=value)
 
 
-def told(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
+def facts_of(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
     return [(row["kind"], row["name"], row["value"]) for row in rows]
 
 
@@ -26,7 +26,7 @@ def test_a_segment_that_repeats_all_facts_tells_only_changes(tmp_path: Path) -> 
     )
     ledger = FactLedger({})
     assert len(ledger.news(SegmentReader(one.path), 0, ()).rows) == 2
-    assert told(ledger.news(SegmentReader(two.path), 0, ()).rows) == [("sysctl", "b", "2")]
+    assert facts_of(ledger.news(SegmentReader(two.path), 0, ()).rows) == [("sysctl", "b", "2")]
 
 
 def test_back_and_forth_is_reported_once_though_the_segment_is_read_again(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_back_and_forth_is_reported_once_though_the_segment_is_read_again(tmp_pa
     )
     ledger, reader = FactLedger({}), SegmentReader(segment.path)
     first = ledger.news(reader, 0, ())
-    assert [value for _, _, value in told(first.rows)] == ["1", "2", "1"]
+    assert [value for _, _, value in facts_of(first.rows)] == ["1", "2", "1"]
     assert ledger.news(reader, first.to_ns, ()).rows == []
 
 
@@ -51,7 +51,7 @@ def test_a_fact_that_is_gone_is_reported_with_null(tmp_path: Path) -> None:
         fact(2, "module", "x", None),
         fact(3, "module", "y", None),
     )
-    assert told(FactLedger({}).news(SegmentReader(segment.path), 0, ()).rows) == [
+    assert facts_of(FactLedger({}).news(SegmentReader(segment.path), 0, ()).rows) == [
         ("module", "x", "1"),
         ("module", "x", None),
     ]
@@ -69,12 +69,12 @@ def test_what_went_while_nobody_recorded_is_gone_when_a_whole_segment_lacks_it(
     two = WrittenSegment(recording, 3600).add(
         "facts", fact(3601, "unit_file", "other.service", "enabled")
     )
-    assert told(ledger.news(SegmentReader(two.path), 0, ()).rows) == [
+    assert facts_of(ledger.news(SegmentReader(two.path), 0, ()).rows) == [
         ("unit_file", "other.service", "enabled")
     ]
     two.add("events", row("events", 3800, kind="x")).seal()
     sealed = SegmentReader(two.path.with_suffix(""))
-    assert told(ledger.news(sealed, 0, ()).rows) == [("unit_file", "ecs.service", None)]
+    assert facts_of(ledger.news(sealed, 0, ()).rows) == [("unit_file", "ecs.service", None)]
     assert ledger.news(sealed, 0, ()).rows == []
 
 
@@ -92,7 +92,7 @@ def test_a_short_segment_says_nothing_about_what_it_lacks(tmp_path: Path) -> Non
 def test_labels_that_the_batch_names_are_left_to_it(tmp_path: Path) -> None:
     segment = WrittenSegment(new_recording(tmp_path / "r"), 0)
     segment.add("facts", fact(1, "label", "zone", "a"), fact(1, "label", "pool", "b"))
-    assert told(FactLedger({}).news(SegmentReader(segment.path), 0, {"zone"}).rows) == [
+    assert facts_of(FactLedger({}).news(SegmentReader(segment.path), 0, {"zone"}).rows) == [
         ("label", "pool", "b")
     ]
 
@@ -103,7 +103,7 @@ def test_very_many_facts_come_in_several_batches_each_once(tmp_path: Path) -> No
     ledger, reader, names, after_ns = FactLedger({}), SegmentReader(segment.path), [], 0
     for _ in range(3):
         found = ledger.news(reader, after_ns, ())
-        names += [name for _, name, _ in told(found.rows)]
+        names += [name for _, name, _ in facts_of(found.rows)]
         after_ns = found.to_ns
     assert not found.is_cut
     assert sorted(names) == sorted(f"p{number}" for number in range(7000))

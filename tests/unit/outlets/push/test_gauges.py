@@ -35,7 +35,9 @@ def recorded(place: Path, dead: list[int], *, is_v1: bool = False) -> Store:
     return Store.open(place / "r")
 
 
-def told(store: Store, minutes: int, pushed: Pushed, name: str = "dead_cgroups") -> list[float]:
+def gauge_values(
+    store: Store, minutes: int, pushed: Pushed, name: str = "dead_cgroups"
+) -> list[float]:
     found = []
     for minute in range(minutes):
         span = Span(at(minute * MINUTE), at((minute + 1) * MINUTE))
@@ -47,21 +49,21 @@ def test_a_count_is_reported_when_it_changed_by_some_percent_and_not_each_minute
     tmp_path: Path,
 ) -> None:
     store = recorded(tmp_path, [1000 + minute for minute in range(80)])
-    assert told(store, 80, {}) == [1000, 1051]
+    assert gauge_values(store, 80, {}) == [1000, 1051]
 
 
 def test_a_count_that_stands_is_reported_once_and_the_next_day_again(tmp_path: Path) -> None:
     store = recorded(tmp_path, [500] * 20)
     pushed: Pushed = {}
-    assert told(store, 20, pushed) == [500]
+    assert gauge_values(store, 20, pushed) == [500]
     pushed["dead_cgroups"][0] -= 86400 * 10**9
-    assert told(store, 1, pushed) == [500]
+    assert gauge_values(store, 1, pushed) == [500]
 
 
 def test_on_cgroup_v1_the_dead_are_those_that_no_directory_shows(tmp_path: Path) -> None:
     pushed: Pushed = {}
     store = recorded(tmp_path, [68_680 - 240], is_v1=True)
-    assert told(store, 1, pushed) == [68_440]
+    assert gauge_values(store, 1, pushed) == [68_440]
     assert pushed["live_cgroups"][1] == 240
 
 

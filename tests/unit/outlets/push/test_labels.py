@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import UsageError
-from necroscope.outlets.push.labels import from_environment, from_file, from_flags, gathered
+from necroscope.outlets.push.labels import collect_labels, from_environment, from_file, from_flags
 
 
 def test_flags_win_over_the_file_the_file_over_variables_variables_over_the_recording(
@@ -16,7 +16,7 @@ def test_flags_win_over_the_file_the_file_over_variables_variables_over_the_reco
     file = tmp_path / "labels"
     file.write_text("zone=file\nimage=file\nnamespace=file\n")
     recorded = {"zone": "recorded", "image": "recorded", "namespace": "recorded", "job": "recorded"}
-    labels, notes = gathered(
+    labels, notes = collect_labels(
         recorded, {"POD_NAMESPACE": "variable", "NODE_NAME": "node-7"}, file, ["zone=flag"]
     )
     assert labels == {
@@ -55,7 +55,7 @@ def test_variables_of_our_own_name_are_labels() -> None:
 
 def test_what_a_collector_refuses_is_left_out_and_told() -> None:
     many = {f"label{number:03d}": "x" for number in range(70)}
-    labels, notes = gathered(many | {"long": "ä" * 65}, {}, None, [])
+    labels, notes = collect_labels(many | {"long": "ä" * 65}, {}, None, [])
     assert len(labels) == 64
     assert "long" not in labels
     assert notes == [

@@ -59,11 +59,11 @@ class Pushing:
         clock: Callable[[], float],
         **options: Any,
     ) -> None:
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.spool = Spool(recording / ".push", **options)
-        self.state = PushState(self.spool, url, self.told.append, lambda: 1000.0)
+        self.state = PushState(self.spool, url, self.messages.append, lambda: 1000.0)
         self.delivery = Delivery(
-            self.state, Sender(url, token, timeout_s=5), self.told.append, clock, lambda: 1.0
+            self.state, Sender(url, token, timeout_s=5), self.messages.append, clock, lambda: 1.0
         )
         self.pusher = Pusher(
             recording, self.state, self.delivery, "node-a", {"zone": "a"}, clock, lambda _: None
@@ -109,7 +109,7 @@ def test_a_finished_recording_is_in_the_lake_with_its_verdict_and_evidence(
         for _ in range(2):
             with Pushing(recording.directory, str(client.base_url), token, lambda: 0.0) as push:
                 assert push.pusher.push_all()
-                assert push.told == []
+                assert push.messages == []
                 assert push.delivery.waiting == 0
     assert push.delivery.delivered.batches == 0, "the second time there is nothing new"
     assert [(row["kind"], row["node"]) for row in rows_in(lake)] == [("nic_reset", "node-a")]
@@ -211,8 +211,8 @@ def test_a_collector_that_was_away_gets_everything_later(
             now[0] = 40.0
             assert push.pusher.turn() == 5
             assert push.delivery.waiting == 1
-            assert len(push.told) == 1
-            assert "503" in push.told[0]
+            assert len(push.messages) == 1
+            assert "503" in push.messages[0]
     with (
         served(create_app(lake, TOKENS, commit_every_s=0.001)) as client,
         Pushing(recording.directory, url, token, lambda: 0.0) as push,
@@ -277,7 +277,7 @@ def test_evidence_that_fails_is_a_gap_and_nothing_else_is_lost(
         Pushing(recording.directory, str(client.base_url), token, lambda: 0.0) as push,
     ):
         assert push.pusher.push_all()
-        assert push.told == ["packing the evidence ended with 1"]
+        assert push.messages == ["packing the evidence ended with 1"]
     assert len(rows_in(lake)) == 1
     (gap,) = rows_in(lake, "gaps")
     assert (gap["table"], gap["cause"]) == ("incidents", "packing the evidence ended with 1")
@@ -298,7 +298,7 @@ def test_a_full_disk_costs_nothing_but_time(
 
             patch.setattr(os, "fsync", full)
             assert push.pusher.make(is_ended=True, most=5) == 0
-        assert push.told == [
+        assert push.messages == [
             f"cannot write to the spool {push.spool.directory}: No space left on device"
         ]
         assert push.pusher.make(is_ended=True, most=5) == 1
@@ -361,7 +361,7 @@ def test_long_away_the_oldest_go_and_the_collector_hears_of_it(
             live.grow(until)
             push.pusher.make(is_ended=False, most=5)
         assert push.state.dropped > 0
-        assert "the spool is full" in push.told[0]
+        assert "the spool is full" in push.messages[0]
         assert sum(entry.size_bytes for entry in push.spool.entries) <= 6000
         left = len(push.spool.entries)
         live.seal()

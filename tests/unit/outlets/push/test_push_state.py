@@ -167,11 +167,11 @@ def test_a_damaged_cursor_pushes_everything_again_and_says_so(
         body = json.dumps({"to": "url"}, separators=(",", ":")).encode()
         content = b'{"crc32": "%08x",\n"content": ' % zlib.crc32(body) + body + b"}\n"
     (recording / ".push" / "cursor.json").write_bytes(content)
-    told: list[str] = []
-    state = PushState(Spool(recording / ".push"), "url", told.append, lambda: 2000.0)
+    messages: list[str] = []
+    state = PushState(Spool(recording / ".push"), "url", messages.append, lambda: 2000.0)
     push(recording, state)
-    assert len(told) == 1
-    assert "pushed again" in told[0]
+    assert len(messages) == 1
+    assert "pushed again" in messages[0]
     assert (
         len(
             [

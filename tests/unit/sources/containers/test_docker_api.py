@@ -1,5 +1,6 @@
 """Answers of real Docker and Podman daemons."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,18 @@ def test_what_is_no_json_is_unavailable() -> None:
 @pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00Z", "", None, "yesterday"])
 def test_never_is_no_time(stamp: str | None) -> None:
     assert docker_api._stamp_ns(stamp) is None
+
+
+def test_the_kubelets_labels_name_pod_and_container_and_its_maker() -> None:
+    labels = {
+        "io.kubernetes.container.name": "agent",
+        "io.kubernetes.pod.name": "agent-x2kqz",
+        "io.kubernetes.pod.namespace": "kube-system",
+        "io.kubernetes.pod.uid": "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9",
+        "controller-revision-hash": "6f8d9c5b7",
+        "token": "secret",
+    }
+    answer = {"Id": "a" * 64, "Name": "/k8s_agent", "State": {}, "Config": {"Labels": labels}}
+    found = docker_api.parse_inspect(json.dumps(answer).encode(), "docker")
+    assert (found.name, found.pod, found.namespace) == ("agent", "agent-x2kqz", "kube-system")
+    assert found.owner_labels == (("controller-revision-hash", "6f8d9c5b7"),)

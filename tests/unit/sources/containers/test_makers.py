@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from tests.fake_processes import connected, process
 
-from necroscope.sources.containers import makers
-from necroscope.sources.containers.makers import ContainerMaker, MakerSearch, MakerWatch, unit_of
+from necroscope.sources.containers.connections import ConnectionLog
+from necroscope.sources.containers.maker_unit import ContainerMaker, unit_of
+from necroscope.sources.containers.makers import MakerSearch, MakerWatch
 
 ID, OLD = "a" * 64, "b" * 64
 SECOND = 1_000_000_000
@@ -17,16 +19,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def process(root: Path, pid: int, comm: str, arguments: list[str], cgroup: str) -> None:
-    folder = root / "proc" / str(pid)
-    folder.mkdir()
-    (folder / "comm").write_text(comm + "\n")
-    (folder / "cmdline").write_text("\0".join(arguments) + "\0")
-    (folder / "cgroup").write_text(cgroup)
+def watch_of(root: Path) -> MakerWatch:
+    return MakerWatch(root, ConnectionLog(root, []), lambda: 0)
 
 
 def units(root: Path, name: str = "agent") -> dict[str, str]:
-    found = MakerWatch(root).look({name: [OLD, ID]})
+    found = watch_of(root).look({name: [OLD, ID]})
     return {container: maker.unit for container, maker in found.items()}
 
 
@@ -73,7 +71,7 @@ def test_a_process_that_was_met_before_its_exec_is_looked_at_again_and_then_left
     root: Path,
 ) -> None:
     process(root, 7, "sh", ["sh", "init"], "0::/system.slice/ecs.service\n")
-    watch = MakerWatch(root)
+    watch = watch_of(root)
     assert watch.look({"agent": [ID]}) == {}
     (root / "proc/7/comm").write_text("podman\n")
     (root / "proc/7/cmdline").write_text("podman\0rm\0agent\0")
@@ -85,11 +83,12 @@ def test_a_hostile_unit_name_is_made_printable() -> None:
     assert unit_of(b"0::/system.slice/a\x1b[2J.service\n") == "a\\x1b[2J.service"
 
 
-def search(root: Path, *containers: str, now_ns: int = 5 * SECOND) -> dict[str, ContainerMaker]:
-    found = MakerSearch(root)
+def search(root: Path, *containers: str, since_ns: int = SECOND) -> dict[str, ContainerMaker]:
+    found = MakerSearch(root, ["/run/docker.sock"], lambda: SECOND)
     for container in containers:
         found.saw_start("agent", container, SECOND)
-    found.search(["/run/docker.sock"], 0, now_ns)
+    found.search(0, since_ns)
+    found.settle()
     return found.found
 
 
@@ -98,28 +97,25 @@ def test_only_what_came_back_under_a_new_id_is_looked_for(root: Path) -> None:
     assert search(root, ID) == {}
     assert search(root, ID, ID) == {}
     assert search(root, OLD, ID)["agent"].unit == "ecs.service"
-    assert search(root, OLD, ID, now_ns=1000 * SECOND) == {}
+    assert search(root, OLD, ID, since_ns=2 * SECOND) == {}
 
 
-def connected(monkeypatch: pytest.MonkeyPatch, pids: list[str]) -> None:
-    monkeypatch.setattr(makers.unix_peers, "clients", lambda _root, _path: pids)
-
-
-def test_the_only_unit_at_the_daemons_socket_is_the_maker(
+def test_who_is_connected_at_a_start_makes_the_container(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process(root, 8, "ecs-init", ["init"], "0::/system.slice/ecs.service\n")
     process(root, 9, "dockerd", ["dockerd"], "0::/system.slice/docker.service\n")
-    connected(monkeypatch, ["8", "9"])
-    assert search(root, OLD, ID)["agent"] == ContainerMaker(
-        "ecs.service", "no other unit is connected to /run/docker.sock (pid 8)"
-    )
+    connected(monkeypatch, {81: "8", 91: "9"})
+    assert search(root, OLD, ID)["agent"].unit == "ecs.service"
+    assert search(root, ID) == {}
 
 
-def test_of_two_units_at_the_daemons_socket_neither_is_accused(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process(root, 8, "ecs-init", ["init"], "0::/system.slice/ecs.service\n")
-    process(root, 9, "exporter", ["exporter"], "0::/system.slice/exporter.service\n")
-    connected(monkeypatch, ["8", "9"])
-    assert search(root, OLD, ID) == {}
+def test_who_is_never_seen_is_not_looked_for_without_end(root: Path) -> None:
+    found = MakerSearch(root, [], lambda: SECOND)
+    for container in (OLD, ID):
+        found.saw_start("agent", container, SECOND)
+    for _ in range(50):
+        found.search(0, SECOND)
+    process(root, 7, "podman", ["podman", "wait", "agent"], "0::/system.slice/ecs.service\n")
+    found.search(0, SECOND)
+    assert found.found == {}

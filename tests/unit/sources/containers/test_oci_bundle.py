@@ -48,6 +48,14 @@ def test_crios_annotations_too() -> None:
     assert names[:3] == ("train", "w", "ml")
 
 
+def test_crios_sandbox_has_the_labels_that_tell_who_made_the_pod() -> None:
+    labels = {"controller-revision-hash": "6f8d9c5b7", "app": "agent", "token": "secret"}
+    names = parse(bundle({"io.kubernetes.cri-o.Labels": json.dumps(labels)}))
+    assert names.owner_labels == (("controller-revision-hash", "6f8d9c5b7"),)
+    for damaged in ("{", "[]", "5"):
+        assert parse(bundle({"io.kubernetes.cri-o.Labels": damaged})) == BundleNames()
+
+
 def test_a_sandbox_is_said_to_be_one() -> None:
     assert (
         parse(bundle(CONTAINERD | {"io.kubernetes.cri.container-type": "sandbox"})).name == SANDBOX

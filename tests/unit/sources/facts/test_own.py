@@ -145,9 +145,9 @@ def test_the_collecting_child_tells_them_beside_the_others(tmp_path: Path) -> No
     file.write_text("[[fact]]\nname = 'greeting'\ncommand = ['/bin/echo', 'well']\n")
     file.chmod(0o600)
     skip = set(collect.STAGES)
-    told = list(collect.lines(tmp_path, skip, {}, is_metadata_asked=False, own_file=file))
-    assert ["fact", "own", "greeting", "well"] in told
-    assert told.index(["stage", "own"]) < told.index(["end"])
+    found = list(collect.lines(tmp_path, skip, {}, is_metadata_asked=False, own_file=file))
+    assert ["fact", "own", "greeting", "well"] in found
+    assert found.index(["stage", "own"]) < found.index(["end"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away: needs root")

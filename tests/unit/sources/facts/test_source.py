@@ -101,10 +101,10 @@ def test_a_stage_in_trouble_makes_no_fact_disappear(tmp_path: Path) -> None:
 
 
 def test_a_new_segment_has_all_facts_but_packages_which_come_hourly(tmp_path: Path) -> None:
-    told = facts_of(
+    found = facts_of(
         ("kernel", "release", "5.15"), ("package", "bash", "5"), ("packages", "count", "1")
     )
-    facts, _ = make(tmp_path, Scripted(told), Scripted(told))
+    facts, _ = make(tmp_path, Scripted(found), Scripted(found))
     assert ("package", "bash") in rows(facts.read(at_second(0)))
     facts.start_segment()
     assert rows(facts.read(at_second(300))) == {
@@ -239,11 +239,11 @@ def test_stages_that_fail_do_not_cost_the_others(
         raise RuntimeError("boom")
 
     monkeypatch.setitem(collect.STAGES, "kernel", broken)
-    told = list(collect.lines(make_root(tmp_path, 2), {"packages"}, {}, is_metadata_asked=False))
-    assert ["trouble", "kernel", "internal error: RuntimeError('boom')"] in told
-    assert ["fact", "memory", "total_mib", "1160578"] in told
-    assert ["stage", "packages"] not in told
-    assert told.index(["end"]) < told.index(["stage", "executables"])
+    found = list(collect.lines(make_root(tmp_path, 2), {"packages"}, {}, is_metadata_asked=False))
+    assert ["trouble", "kernel", "internal error: RuntimeError('boom')"] in found
+    assert ["fact", "memory", "total_mib", "1160578"] in found
+    assert ["stage", "packages"] not in found
+    assert found.index(["end"]) < found.index(["stage", "executables"])
 
 
 def test_the_metadata_service_is_asked_only_when_wanted() -> None:

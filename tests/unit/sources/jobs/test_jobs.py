@@ -16,6 +16,8 @@ from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.jobs.followed_member import FollowedMember, MemberProgress
 from necroscope.sources.jobs.jobs import ASKED_AT_ONCE, MEMBER_LIMIT, Jobs
+from necroscope.sources.jobs.membership import Membership
+from necroscope.sources.jobs.ray_drivers import RayDriver
 from necroscope.symbols.messages import ProcessVariables
 from necroscope.symbols.task_description import parse_environ, read_variables
 
@@ -89,9 +91,9 @@ def test_a_rank_is_found_followed_and_its_end_is_reported_with_its_words(
     progress = read_until(source, "job_progress", process.pid)
     assert progress["state"] in "RSD"
     process.wait()
-    told = ended(source, process.pid)
-    assert told["words"] == "ValueError: bad batch"
-    assert told["status"] in (None, 1 << 8)
+    result = ended(source, process.pid)
+    assert result["words"] == "ValueError: bad batch"
+    assert result["status"] in (None, 1 << 8)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,53 @@ def test_a_rank_that_was_killed_pins_the_minutes_around_it(source: Jobs, tmp_pat
     assert [event["kind"] for event in events] == ["job_member_died"]
     assert "signal 9" in events[0]["message"]
     assert [alarm.kind for alarm in reading.alarms] == ["job_member_died"]
+
+
+def test_how_a_rank_ended_is_known_while_its_parent_has_not_asked(
+    source: Jobs, tmp_path: Path
+) -> None:
+    process = start("import time; time.sleep(60)", tmp_path / "log")
+    read_until(source, "job_members", process.pid)
+    process.send_signal(signal.SIGKILL)
+    try:
+        assert ended(source, process.pid)["status"] == signal.SIGKILL
+        assert zombie(process.pid), "its parent has not taken it"
+    finally:
+        process.wait()
+
+
+def test_a_rank_that_ended_well_is_known_once_its_parent_has_asked(source: Jobs) -> None:
+    """Its `stat` has the 0 that it also shows to who may not see more."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=os.environ | RANK
+    )
+    read_until(source, "job_members", process.pid)
+    assert process.stdin is not None
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    while not zombie(process.pid):
+        time.sleep(0.01)
+    reading = source.read(Moment(time.time_ns(), time.monotonic_ns()))
+    assert not rows(reading, "job_members"), "it waits"
+    process.wait()
+    reading = source.read(Moment(time.time_ns(), time.monotonic_ns()))
+    [row] = rows(reading, "job_members")
+    assert row["status"] in (0, None)
+    assert not rows(reading, "events")
+
+
+def zombie(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1] == b"Z"
+
+
+def test_what_a_stranger_with_its_number_left_is_not_how_a_rank_ended() -> None:
+    fields = ["Z", "1", *["0"] * 17, "700", *["0"] * 29, "256"]
+    stat = f"7 (x) {' '.join(fields)}\n".encode()
+    member = FollowedMember(7, "x", None, 0, Membership("torch/x", "torch", "rank"), 1)
+    for ticks, status in ((700, 256), (699, None)):
+        member.started_ticks, member._pidfd = ticks, os.open(os.devnull, os.O_RDONLY)
+        member.ask_status(lambda _pid, _name: stat)
+        assert member.status == status
 
 
 def test_a_new_segment_tells_of_every_member(source: Jobs, tmp_path: Path) -> None:
@@ -184,7 +233,7 @@ def test_a_thousand_new_processes_cost_a_bounded_look_and_are_said(tmp_path: Pat
     assert gap.lost == 1000 - ASKED_AT_ONCE
 
 
-class ToldReader:
+class JobReader:
     """Every process is a rank of the job that its number gives it."""
 
     def __init__(self, jobs: dict[int, str]) -> None:
@@ -212,7 +261,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Jobs]
             fields = ["S", "1", *["0"] * 17, str(pid), *["0"] * 30]
             (folder / "stat").write_text(f"{pid} (rank) {' '.join(fields)}\n")
             (folder / "status").write_text(f"Name:\trank\nUid:\t{uid}\t{uid}\n")
-        return Jobs(tmp_path, 0, ToldReader(jobs), boottime=lambda: LATER_NS)
+        return Jobs(tmp_path, 0, JobReader(jobs), boottime=lambda: LATER_NS)
 
     return draw
 
@@ -256,10 +305,10 @@ def test_a_ray_worker_that_waits_for_its_job_is_followed_once_it_has_one(
     log = "/tmp/ray/session_2026-11-18_09-00-00_000000_1/logs/worker-0123456789abcdef-{}-7.err"
     job = "ffffffff"
 
-    def told(_self: object, pids: Sequence[int], _: object) -> list[ProcessVariables]:
+    def read(_self: object, pids: Sequence[int], _: object) -> list[ProcessVariables]:
         return [ProcessVariables({}, log.format(job), "/tenant") for _ in pids]
 
-    monkeypatch.setattr(ToldReader, "read_variables", told)
+    monkeypatch.setattr(JobReader, "read_variables", read)
     source = node({7: 1000}, {})
     looks(source, 2)
     assert not source._members
@@ -267,3 +316,78 @@ def test_a_ray_worker_that_waits_for_its_job_is_followed_once_it_has_one(
     source.read(Moment(10, 10))
     [member] = source._members.values()
     assert member.member.job.endswith("/01000000")
+
+
+def test_a_process_about_which_no_answer_came_is_asked_about_again(
+    node: Callable[..., Jobs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the lookup process is away: on a node in trouble a rank that is restarted then would
+    never be found.
+    """
+    answer = JobReader.read_variables
+    monkeypatch.setattr(JobReader, "read_variables", lambda _self, pids, _names: [None] * len(pids))
+    source = node(dict.fromkeys(range(1, 200), 0), {})
+    looks(source, 8)
+    assert not source._members
+    monkeypatch.setattr(JobReader, "read_variables", answer)
+    looks(source, 40)
+    assert len(source._members) == 199
+
+
+@pytest.mark.alone  # of many newcomers some are not read again, and other tests start many
+def test_a_script_that_becomes_a_rank_is_found(source: Jobs, tmp_path: Path) -> None:
+    """A supervisor's script waits for something, sets the variables and turns into the program."""
+    code = f"read line; RANK=3 WORLD_SIZE=4 MASTER_ADDR=h exec {sys.executable} -c 'input()'"
+    script = subprocess.Popen(["sh", "-c", code], stdin=subprocess.PIPE)
+    try:
+        assert isinstance(source._lookup, DirectReader)
+        while script.pid not in source._lookup.asked:
+            source.read(Moment(time.time_ns(), time.monotonic_ns()))
+        assert script.stdin is not None
+        script.stdin.write(b"go\n")
+        script.stdin.flush()
+        assert read_until(source, "job_members", script.pid)["rank"] == 3
+    finally:
+        script.kill()
+        script.communicate()
+
+
+def test_after_an_end_its_successor_is_looked_for_each_second(
+    node: Callable[..., Jobs], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(FollowedMember, "ask_status", lambda _self, _reader: None)
+    source = node({7: 0}, {})
+    source._every_ns = 60 * NS_PER_S
+    source.read(Moment(0, 0))
+    assert list(source._members) == [7]
+    monkeypatch.setattr(FollowedMember, "has_ended", lambda _self: True)
+    source.read(Moment(NS_PER_S, NS_PER_S))
+    (tmp_path / "proc/7").rename(tmp_path / "proc/8")
+    monkeypatch.setattr(FollowedMember, "has_ended", lambda _self: False)
+    source.read(Moment(2 * NS_PER_S, 2 * NS_PER_S))
+    assert list(source._members) == [8]
+    for second in range(3, 20):
+        source.read(Moment(second * NS_PER_S, second * NS_PER_S))
+    assert source._next_ns > 60 * NS_PER_S, "then as before"
+
+
+def test_a_submitted_driver_is_part_of_its_job_by_both_names(
+    node: Callable[..., Jobs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by its log when it starts, and by the log of its core when it has called `ray.init`."""
+    session = "2026-11-18_09-00-00_000000_1"
+    log = f"/tmp/ray/session_{session}/logs/job-driver-raysubmit_Ab3.log"
+    monkeypatch.setattr(
+        JobReader,
+        "read_variables",
+        lambda _self, pids, _names: [ProcessVariables({}, log, "/tenant") for _ in pids],
+    )
+    source = node({7: 0}, {})
+    (reading,) = looks(source, 1)
+    assert [row["job"] for row in rows(reading, "job_members")] == [f"ray/{session}/raysubmit_Ab3"]
+    core = Membership(f"ray/{session}/02000000", "ray", "driver")
+    source._drivers = {7: RayDriver(7, core, LATER_NS)}
+    reading = source.read(Moment(10, 10))
+    jobs = {row["job"] for row in rows(reading, "job_members")}
+    assert jobs == {f"ray/{session}/02000000", f"ray/{session}/raysubmit_Ab3"}
+    assert not source.read(Moment(11, 11)).rows.get("job_members"), "once"

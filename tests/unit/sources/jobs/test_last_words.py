@@ -54,3 +54,23 @@ def test_only_the_end_is_read_and_what_is_reported_is_bounded_and_clean() -> Non
     assert words is not None
     assert len(words.text) <= 400
     assert "\x1b" not in words.text
+
+
+def test_what_an_actor_raised_is_heard_in_the_driver_that_raises_it_again() -> None:
+    """Of Ray 2.60, with its colours."""
+    text = b"""\
+Traceback (most recent call last):
+  File "train.py", line 39, in main
+    ray.get([actor.step.remote() for actor in actors], timeout=5)
+ray.exceptions.RayTaskError(ValueError): \x1b[36mray::Actor.step()\x1b[39m (pid=10807, ip=10.77.0.2)
+           ^^^^^^^^^^^^^^^^
+  File "train.py", line 24, in step
+    raise ValueError("loss is not finite")
+ValueError: loss is not finite
+"""
+    words = last_words(text)
+    assert words is not None
+    assert words.text == "ValueError: loss is not finite"
+    alone = last_words(text.replace(b"ValueError: loss is not finite\n", b""))
+    assert alone is not None
+    assert alone.text.startswith("ray.exceptions.RayTaskError(ValueError): ")

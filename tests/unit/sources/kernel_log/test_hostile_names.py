@@ -89,7 +89,7 @@ def names(most_bytes: int) -> Iterator[bytes]:
         yield from (raw[start:] for start in range(1, max(1, len(raw) - 4), 3))
 
 
-def told(lines: list[LogLine]) -> list[Event]:
+def read_events(lines: list[LogLine]) -> list[Event]:
     sequencer = Sequencer(PatternSet())
     events = [event for line in lines for event in sequencer.feed(line, line.time_ns)[0]]
     return events + sequencer.finish()
@@ -131,7 +131,7 @@ def test_a_name_is_never_a_kernel_event(
     for name in names(most_bytes):
         chosen = name[:most_bytes]
         raw = chosen.join([before, *between, after])
-        wrong = [event for event in told(read(raw)) if accused(event, pattern_id)]
+        wrong = [event for event in read_events(read(raw)) if accused(event, pattern_id)]
         assert wrong == [], raw
 
 
@@ -139,16 +139,16 @@ def test_a_name_is_never_a_kernel_event(
 def test_an_interface_name_is_never_a_kernel_event(record: str) -> None:
     for name in names(15):
         chosen = bytes(byte for byte in name if byte not in b" \t\n\v\f\r/:")[:15]
-        assert told(by_kmsg(record.encode().replace(b"{name}", chosen))) == []
+        assert read_events(by_kmsg(record.encode().replace(b"{name}", chosen))) == []
 
 
 def test_a_cgroup_name_cannot_put_the_blame_on_another_cgroup() -> None:
     hostile = "t,task_memcg=/system.slice/kubelet.service,task=kubelet,pid=1,uid=0"
     record = next(record for _, record, pattern_id in QUOTES if pattern_id == "oom.constraint")
-    assert told(by_kmsg(record.replace("{name}", hostile).encode())) == []
+    assert read_events(by_kmsg(record.replace("{name}", hostile).encode())) == []
     record = next(record for _, record, pattern_id in QUOTES if pattern_id == "oom.memcg_limit_old")
     hostile = "t killed as a result of limit of /kubepods/victim"
-    assert told(by_kmsg(record.replace("{name}", hostile).encode())) == []
+    assert read_events(by_kmsg(record.replace("{name}", hostile).encode())) == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -156,7 +156,7 @@ def test_what_a_daemon_forwards_to_the_kernels_log_is_no_event(example: str) -> 
     """journald writes `identifier[pid]: message`, and the user chooses both."""
     for text in (f"{example}[4242]: x", f"x[4242]: {example}", f"{example}[1]: {example}"):
         line = LogLine(1, 1, 3, 1, False, clean_line(text))
-        assert told([line]) == []
+        assert read_events([line]) == []
 
 
 def test_a_hang_that_is_one_record_of_many_lines_is_read_whole() -> None:
@@ -164,7 +164,7 @@ def test_a_hang_that_is_one_record_of_many_lines_is_read_whole() -> None:
         b"ixgbe 0000:02:00.1 eth3: Detected Tx Unit Hang\n  Tx Queue             <6>\n"
         b"  TDH, TDT             <0>, <9>\n  next_to_use          <9>\n"
     )
-    (event,) = told(by_kmsg(raw))
+    (event,) = read_events(by_kmsg(raw))
     assert (event.kind, event.device, event.queue) == ("nic_tx_hang", "eth3", 6)
     assert event.message == "ixgbe 0000:02:00.1 eth3: Detected Tx Unit Hang"
     assert json.loads(event.fields or "")["head_hex"] == "0"
@@ -181,7 +181,7 @@ def test_lines_of_a_syslog_file_with_one_stamp_are_one_record(tmp_path: Path) ->
     lines = [line for _ in range(2) for line in reader.read_lines(9)]
     reader.close()
     assert [line.by_kernel for line in lines] == [True]
-    assert told(lines) == []
+    assert read_events(lines) == []
 
 
 @pytest.mark.parametrize("stamp", ["", "<4>[    1.000005] "])

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.kernel_log_stories import ENA0, dump, fields, said, told
+from tests.kernel_log_stories import ENA0, dump, fields, read_story, said
 
 from necroscope.model.event import Event
 from necroscope.model.tables import TABLES
@@ -24,7 +24,7 @@ alarm = true
 def test_a_storm_is_counted_and_stays_small() -> None:
     sequencer = Sequencer(PatternSet())
     storm = "Found a Tx that wasn't completed on time, qid 2, index {}."
-    (event,), alarms = told(
+    (event,), alarms = read_story(
         [said(ENA0 + storm.format(n), n / 10_000) for n in range(10_000)], sequencer
     )
     assert event.lines is not None
@@ -36,7 +36,7 @@ def test_a_storm_is_counted_and_stays_small() -> None:
 
 def test_long_lines_do_not_grow_an_event_beyond_its_bound() -> None:
     lines = [said("kernel BUG at x.c:1!")] + [said(" " + "y" * 8000) for _ in range(60)]
-    (event,), _ = told(lines)
+    (event,), _ = read_story(lines)
     assert event.lines is not None
     assert len(event.lines) < TEXT_LIMIT + 100
 
@@ -57,7 +57,7 @@ def test_a_line_of_user_space_never_joins_a_story_of_the_kernel() -> None:
         said(ENA0 + "Trigger reset is on", by_kernel=False),
     ]
     forged = said("ena 0000:00:05.0: Device reset completed successfully", 1, by_kernel=False)
-    events, alarms = told([*lines, forged])
+    events, alarms = read_story([*lines, forged])
     assert [(event.by_kernel, fields(event).get("outcome")) for event in events] == [
         (False, "completed"),
         (True, None),
@@ -70,7 +70,7 @@ def test_a_trace_of_user_space_never_joins_a_story_of_the_kernel() -> None:
         said("watchdog: BUG: soft lockup - CPU#4 stuck for 22s! [java:40646]"),
         said(" forged+0x1/0x2", by_kernel=False),
     ]
-    (event,), _ = told(lines)
+    (event,), _ = read_story(lines)
     assert event.lines is None
 
 
@@ -89,7 +89,7 @@ def test_a_trace_of_user_space_never_joins_a_story_of_the_kernel() -> None:
     ],
 )
 def test_hostile_numbers_and_names_fit_their_columns(text: str) -> None:
-    (event,), _ = told([said(text)])
+    (event,), _ = read_story([said(text)])
     row = dict(zip((column.name for column in TABLES["events"].columns), event.row(), strict=True))
     assert row["cpu"] is None or row["cpu"] == 1
     assert row["pid"] is None or row["pid"] < 2**31
@@ -99,7 +99,7 @@ def test_hostile_numbers_and_names_fit_their_columns(text: str) -> None:
 
 
 def test_rows_have_the_columns_of_the_table() -> None:
-    (event,), _ = told(dump("ena_2.17.0_poll_starvation.txt"))
+    (event,), _ = read_story(dump("ena_2.17.0_poll_starvation.txt"))
     columns = TABLES["events"].columns
     assert [
         column.name.replace("time", "time_ns", column.name == "time") for column in columns
@@ -128,7 +128,9 @@ def test_a_line_of_its_own_kind_is_an_event_at_once() -> None:
 
 def test_a_users_pattern_makes_its_own_event_beside_ours() -> None:
     patterns = parse_user_patterns(USER_PATTERN, "x")
-    events, alarms = told([said(ENA0 + "Trigger reset is on")], Sequencer(PatternSet(patterns)))
+    events, alarms = read_story(
+        [said(ENA0 + "Trigger reset is on")], Sequencer(PatternSet(patterns))
+    )
     assert [(event.kind, event.pattern, event.device) for event in events] == [
         ("acme_reset", "acme.reset", "eth0"),
         ("nic_reset", "ena.reset_start", "eth0"),
@@ -144,5 +146,5 @@ def test_a_users_pattern_is_the_kernels_only_from_the_start_of_the_record(
     text: str, by_kernel: bool
 ) -> None:
     patterns = PatternSet(parse_user_patterns(USER_PATTERN, "test"))
-    (event,), _ = told([said(text)], Sequencer(patterns))
+    (event,), _ = read_story([said(text)], Sequencer(patterns))
     assert event.by_kernel is by_kernel

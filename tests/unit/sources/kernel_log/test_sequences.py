@@ -1,7 +1,7 @@
 """Lines that tell one story become one event, whatever lies between them."""
 
 import pytest
-from tests.kernel_log_stories import ENA0, dump, fields, said, told
+from tests.kernel_log_stories import ENA0, dump, fields, read_story, said
 
 from necroscope.model.reading import Alarm
 from necroscope.model.units import NS_PER_S
@@ -33,7 +33,7 @@ def test_an_ena_reset_of_any_version_is_one_event(
     name: str, device: str, queue: int | None, cpu: int | None, pattern: str
 ) -> None:
     lines = dump(name)
-    events, alarms = told(lines)
+    events, alarms = read_story(lines)
     assert [(event.kind, event.pattern) for event in events] == [("nic_reset", pattern)]
     (event,) = events
     assert (event.device, event.queue, event.cpu) == (device, queue, cpu)
@@ -52,7 +52,7 @@ def test_an_ena_reset_of_any_version_is_one_event(
 @pytest.mark.parametrize("name", [name for name, *_ in ENA_DUMPS])
 def test_a_reset_is_reported_once_and_its_lines_are_all_counted(name: str) -> None:
     lines = dump(name)
-    (event,), alarms = told(lines)
+    (event,), alarms = read_story(lines)
     counts = fields(event)["line_counts"]
     assert isinstance(counts, dict)
     # The line that cuts off a warning stands before the first line that says what it is about.
@@ -61,7 +61,7 @@ def test_a_reset_is_reported_once_and_its_lines_are_all_counted(name: str) -> No
 
 
 def test_the_numbers_of_a_starved_poll_are_kept_with_their_units() -> None:
-    (event,), _ = told(dump("ena_2.17.0_poll_starvation.txt"))
+    (event,), _ = read_story(dump("ena_2.17.0_poll_starvation.txt"))
     expected = {
         "napi_us": 5612000,
         "threshold_us": 5000000,
@@ -74,14 +74,14 @@ def test_the_numbers_of_a_starved_poll_are_kept_with_their_units() -> None:
 
 
 def test_timer_cpu_of_the_watchdog_is_a_field_and_no_column() -> None:
-    (event,), _ = told(dump("ena_2.13.1_poll_starvation.txt"))
+    (event,), _ = read_story(dump("ena_2.13.1_poll_starvation.txt"))
     assert (event.cpu, fields(event)["timer_cpu"]) == (None, 56)
 
 
 def test_a_driver_that_no_longer_swaps_queue_and_cpu_is_read_right() -> None:
     lost = LOST.format(queue=9)
     for second in ("[2/2] qid: 40, napi CPU: 9", "[2/2] qid: 9, napi CPU: 40"):
-        (event,), _ = told([said(ENA0 + lost), said(ENA0 + second)])
+        (event,), _ = read_story([said(ENA0 + lost), said(ENA0 + second)])
         assert (event.queue, event.cpu) == (9, 40)
 
 
@@ -95,7 +95,7 @@ def test_the_queue_that_caused_the_reset_wins_over_one_that_was_only_late() -> N
         " CPU: 12"
     )
     lost = LOST.format(queue=3)
-    (event,), _ = told(
+    (event,), _ = read_story(
         [
             said(ENA0 + text)
             for text in (late, late_2, lost, "[2/2] qid: 5, napi CPU: 3", "Trigger reset is on")
@@ -117,7 +117,7 @@ def test_success_that_follows_a_failed_attempt_is_a_failure() -> None:
             1,
         ),
     ]
-    (event,), _ = told(lines)
+    (event,), _ = read_story(lines)
     assert (event.kind, fields(event)["outcome"]) == ("nic_reset", "failed")
 
 
@@ -128,7 +128,7 @@ def test_two_devices_that_interleave_stay_apart() -> None:
         for line in second
     ]
     both = sorted([*first, *shifted], key=lambda line: line.time_ns)
-    events, _ = told(both)
+    events, _ = read_story(both)
     assert {(event.device, event.queue, event.cpu) for event in events} == {
         ("eth0", 5, None),
         ("ens5", 3, 17),
@@ -145,30 +145,30 @@ def test_lines_of_others_in_between_do_not_end_a_story() -> None:
         said("usb 1-1: new device", 2),
     ]
     done = said("ena 0000:00:05.0: Device reset completed successfully", 3)
-    (event,), _ = told([*lines, done])
+    (event,), _ = read_story([*lines, done])
     assert event.lines is not None
     assert "usb" not in event.lines
 
 
 def test_a_reset_that_ends_without_its_start_says_so() -> None:
-    (event,), alarms = told([said("ena 0000:20:03.0: Device reset completed successfully")])
+    (event,), alarms = read_story([said("ena 0000:20:03.0: Device reset completed successfully")])
     assert (event.kind, event.device, alarms) == ("nic_reset_done", "0000:20:03.0", [])
 
 
 def test_the_published_excerpt_without_its_middle_is_still_a_reset() -> None:
     lines = dump("ena_2.11.0_poll_starvation.txt")
-    (event,), _ = told([*lines[:2], *lines[-2:]])
+    (event,), _ = read_story([*lines[:2], *lines[-2:]])
     assert (event.kind, event.queue) == ("nic_reset", 5)
 
 
 def test_counters_without_a_reset_are_no_event() -> None:
-    assert told([said(ENA0 + "queue_0_tx_cnt: 4137606")]) == ([], [])
+    assert read_story([said(ENA0 + "queue_0_tx_cnt: 4137606")]) == ([], [])
 
 
 def test_silence_ends_a_story_in_the_time_of_the_log() -> None:
     timeout = ENA0 + "Transmit time out"
-    assert len(told([said(timeout, 0), said(timeout, 9)])[0]) == 1
-    assert len(told([said(timeout, 0), said(timeout, 10.5)])[0]) == 2
+    assert len(read_story([said(timeout, 0), said(timeout, 9)])[0]) == 1
+    assert len(read_story([said(timeout, 0), said(timeout, 10.5)])[0]) == 2
 
 
 def test_flush_ends_a_story_in_the_time_of_the_reader() -> None:
@@ -186,12 +186,12 @@ def test_a_device_that_complains_for_ever_gives_an_event_a_minute() -> None:
         "mtk_soc_eth 1e100000.ethernet eth0: NETDEV WATCHDOG: CPU: 1: transmit queue 4 timed out"
         " 190940 ms"
     )
-    events, _ = told([said(line, at_s) for at_s in range(0, 600, 5)])
+    events, _ = read_story([said(line, at_s) for at_s in range(0, 600, 5)])
     assert len(events) == 600 * NS_PER_S // (AGE_LIMIT_NS + 5 * NS_PER_S) + 1
 
 
 def test_intel_hang_its_ring_and_its_reset_are_one_event() -> None:
-    (event,), alarms = told(dump("intel_ixgbe_hang.txt"))
+    (event,), alarms = read_story(dump("intel_ixgbe_hang.txt"))
     assert (event.kind, event.pattern, event.device, event.queue) == (
         "nic_reset",
         "intel.tx_hang",
@@ -206,7 +206,7 @@ def test_intel_hang_its_ring_and_its_reset_are_one_event() -> None:
         ("nic_tx_hang", 5),
         ("nic_reset", 6),
     ]
-    (event,), _ = told(dump("intel_e1000e_hang.txt"))
+    (event,), _ = read_story(dump("intel_e1000e_hang.txt"))
     assert (event.kind, event.device, event.queue) == ("nic_reset", "eno1", 0)
     assert event.lines is not None
     assert "PHY Status" in event.lines
@@ -214,13 +214,13 @@ def test_intel_hang_its_ring_and_its_reset_are_one_event() -> None:
 
 
 def test_i40e_timeout_recovery_and_link_are_one_event() -> None:
-    (event,), _ = told(dump("i40e_tx_timeout.txt"))
+    (event,), _ = read_story(dump("i40e_tx_timeout.txt"))
     assert (event.kind, event.device, event.queue) == ("nic_reset", "eno1", 31)
     assert fields(event)["recovery_level"] == 1
 
 
 def test_soft_lockup_takes_its_trace() -> None:
-    (event,), alarms = told(dump("soft_lockup.txt"))
+    (event,), alarms = read_story(dump("soft_lockup.txt"))
     assert (event.kind, event.cpu, event.pid, event.comm, event.severity) == (
         "soft_lockup",
         48,
@@ -237,13 +237,13 @@ def test_a_trace_without_end_is_cut_and_counted() -> None:
     lines = [said("watchdog: BUG: soft lockup - CPU#4 stuck for 22s! [java:40646]")] + [
         said(f" frame_{n}+0x1/0x2") for n in range(500)
     ]
-    (event,), _ = told(lines)
+    (event,), _ = read_story(lines)
     assert event.lines is not None
     assert event.lines.split("\n")[-2:] == [" frame_59+0x1/0x2", "[440 more lines are left out]"]
 
 
 def test_rcu_stall_names_the_stalled_cores_and_the_starved_kthread() -> None:
-    (event,), alarms = told(dump("rcu_stall.txt"))
+    (event,), alarms = read_story(dump("rcu_stall.txt"))
     assert (event.kind, event.cpu) == ("rcu_stall", 9)
     expected = {
         "cpus": [9, 11],
@@ -257,7 +257,7 @@ def test_rcu_stall_names_the_stalled_cores_and_the_starved_kthread() -> None:
 
 
 def test_hung_task_takes_its_trace_and_raises_no_alarm() -> None:
-    (event,), alarms = told(dump("hung_task.txt"))
+    (event,), alarms = read_story(dump("hung_task.txt"))
     assert (event.kind, event.pid, event.comm, alarms) == ("hung_task", 113, "kworker/u32:2", [])
     assert event.lines is not None
     assert "io_schedule" in event.lines
@@ -268,18 +268,18 @@ def test_all_calls_that_wait_for_a_file_server_are_one_event_by_server() -> None
         said(f"nfs: server {name} not responding, still trying", at_s)
         for at_s, name in ((0, "a"), (1, "b"), (2, "a"))
     ]
-    silent, alarms = told([*lines, said("nfs: server a OK", 5), said("nfs: server a OK", 5)])
+    silent, alarms = read_story([*lines, said("nfs: server a OK", 5), said("nfs: server a OK", 5)])
     assert [(event.kind, fields(event)["server"], alarms) for event in silent] == [
         ("nfs_server_silent", "a", []),
         ("nfs_server_silent", "b", []),
     ]
     assert fields(silent[0])["line_counts"] == {"nfs.silent": 2, "nfs.answers": 2}
-    (answers,), _ = told([said("nfs: server a OK", 900), said("nfs: server a OK", 901)])
+    (answers,), _ = read_story([said("nfs: server a OK", 900), said("nfs: server a OK", 901)])
     assert answers.kind == "nfs_server_answers"
 
 
 def test_oom_kill_names_victim_invoker_and_memcg() -> None:
-    (event,), alarms = told(dump("oom_memcg_5.15.txt"))
+    (event,), alarms = read_story(dump("oom_memcg_5.15.txt"))
     assert (event.kind, event.pid, event.comm, alarms) == ("oom_kill", 63214, "python3", [])
     expected = {
         "invoker": "pt_main_thread",
@@ -292,7 +292,7 @@ def test_oom_kill_names_victim_invoker_and_memcg() -> None:
 
 
 def test_oom_kill_of_old_kernels_names_the_child_that_died() -> None:
-    (event,), _ = told(dump("oom_4.14.txt"))
+    (event,), _ = read_story(dump("oom_4.14.txt"))
     assert (event.kind, event.pid, event.comm) == ("oom_kill", 97, "mem: child")
     assert {"chosen_pid": 93, "memcg": "/docker/c1", "failures": 39}.items() <= fields(
         event

@@ -74,6 +74,24 @@ def test_what_is_missing_is_named() -> None:
         btf.parse(small(), ("rq",)).offset("rq", "clock")
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        struct.pack("<III", 0, 20 << 24, 0),
+        struct.pack("<III", 0, 0, 0),
+        struct.pack("<III", 0, STRUCT << 24 | 0xFFFF, 0),
+        struct.pack("<II", 0, INT << 24),
+    ],
+    ids=["a kind of the future", "no kind", "more members than bytes", "cut"],
+)
+def test_a_type_that_cannot_be_passed_makes_all_of_it_unavailable(rest: bytes) -> None:
+    written = Written()
+    written.add(STRUCT, "task_struct", 0, 64)
+    written.raw(rest)
+    with pytest.raises(SourceUnavailable, match="cannot be read"):
+        btf.parse(written.bytes(), ("task_struct",))
+
+
 @pytest.mark.parametrize("cut", [0, 10, 30, 60])
 def test_a_damaged_file_is_unavailable_and_nothing_worse(cut: int) -> None:
     with pytest.raises(SourceUnavailable):

@@ -60,7 +60,7 @@ def test_a_limit_on_files_says_how_many_a_core_takes(monkeypatch: pytest.MonkeyP
         raise OSError(24, os.strerror(24))
 
     monkeypatch.setattr(event, "syscall", refuse)
-    with pytest.raises(SourceUnavailable, match="five descriptors a core"):
+    with pytest.raises(SourceUnavailable, match="five descriptors per core"):
         open_event(ATTR, cpu=0)
     assert 1 + len(cgroup_ledger._ACTIONS) == 4, (
         "the sampling event and the tracepoints of the ledger"

@@ -126,20 +126,32 @@ def test_a_program_that_was_unloaded_names_no_new_address(node: Node, build: Any
     assert node.functions(loaded, gone, build.sample(3, kernel=[address])) != ["bpf_prog_one"]
 
 
-def test_new_kernel_code_reloads_symbols_at_most_every_minute_and_only_when_it_is_seen(
+def test_kernel_code_that_a_record_names_reloads_no_symbols(
     node: Node, build: Any, lookup: Any
 ) -> None:
-    module = build.KERNEL_BASE + 0x20000
+    program = build.KERNEL_BASE + 0x9000
     for _ in range(150):
-        node.read_all(
-            build.ksymbol(node.now_ns + 1),
-            build.sample(node.now_ns + 2, kernel=[build.KERNEL_BASE + 16]),
+        rows = node.read(
+            build.ksymbol(node.now_ns + 1, start=program),
+            build.sample(node.now_ns + 2, kernel=[program]),
         )
+    assert rows
     assert lookup.reloads == 0
-    for _ in range(150):
-        node.read_all(
-            build.ksymbol(node.now_ns + 1), build.sample(node.now_ns + 2, kernel=[module])
-        )
+
+
+def test_lost_records_reload_symbols_at_most_every_minute_and_only_when_code_is_seen(
+    node: Node, build: Any, lookup: Any
+) -> None:
+    def read_for_150_s(address: int) -> None:
+        for _ in range(150):
+            node.read_all(
+                build.lost(node.now_ns + 1, 7, identifier=801),
+                build.sample(node.now_ns + 2, kernel=[address]),
+            )
+
+    read_for_150_s(build.KERNEL_BASE + 16)
+    assert lookup.reloads == 0
+    read_for_150_s(build.KERNEL_BASE + 0x20000)
     assert lookup.reloads == 3
 
 

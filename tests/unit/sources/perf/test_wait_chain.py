@@ -2,6 +2,7 @@
 
 import fcntl
 import mmap
+import multiprocessing
 import os
 import signal
 import socket
@@ -126,3 +127,93 @@ def test_who_reads_under_a_lock_that_another_wants_to_write_is_its_holder() -> N
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
     assert reader in holders
+
+
+def unserved(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [row for row in rows if row["kind"] == "unserved"]
+
+
+def rows_until(source: Waits, kinds: set[str], longest_s: float = 10) -> list[dict[str, object]]:
+    """Of ticks until there is a row of each kind, for this long at most."""
+    rows: list[dict[str, object]] = []
+    until_s = time.monotonic() + longest_s
+    while not kinds <= {str(row["kind"]) for row in rows} and time.monotonic() < until_s:
+        time.sleep(0.25)
+        moment = Moment(time.monotonic_ns(), time.monotonic_ns())
+        read = source.read(moment).rows.get("waits", [])
+        rows += [dict(zip(COLUMNS, row, strict=True)) for row in read]
+    return rows
+
+
+def opened_source() -> Waits:
+    source = Waits(Path("/"), cpus.parse(POSSIBLE.read_text()), 20 * NS_PER_MS, lambda _: "f")
+    source.read(Moment(0, time.monotonic_ns()))
+    if source._probe is None or not source._probe.sees_calls:
+        source.close()
+        pytest.skip("this kernel does not tell in which system call a task sleeps (5.15 does)")
+    return source
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_a_process_that_waits_for_a_semaphore_is_found_with_a_relative_that_sleeps() -> None:
+    """multiprocessing.Lock is a semaphore, and knows no owner."""
+    semaphore = multiprocessing.Semaphore(0)
+    source = opened_source()
+    sleeper, waiter = child(lambda: time.sleep(30)), child(semaphore.acquire)
+    try:
+        rows = rows_until(source, {"semaphore", "asleep"})
+        semaphore.release()
+        os.waitpid(waiter, 0)
+        rows += rows_until(source, set())
+        last = source.read(Moment(time.monotonic_ns(), time.monotonic_ns())).rows["waits"]
+        rows += [dict(zip(COLUMNS, row, strict=True)) for row in last]
+    finally:
+        source.close()
+        os.kill(sleeper, signal.SIGKILL)
+        os.waitpid(sleeper, 0)
+    own = [row for row in rows if row["kind"] == "semaphore" and row["pid"] == waiter]
+    assert own[0]["is_open"]
+    assert own[0]["futex"]
+    assert (own[-1]["is_open"], own[-1]["by_pid"]) == (False, os.getpid())
+    naps = {row["pid"]: row["waited_ns"] for row in rows if row["kind"] == "asleep"}
+    assert isinstance(naps[sleeper], int)
+    assert NS_PER_S // 2 <= naps[sleeper] < 20 * NS_PER_S
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_a_client_of_a_server_that_is_stopped_is_found() -> None:
+    source = opened_source()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            client.recv(1)
+
+        def ask() -> None:
+            address = listener.getsockname()
+            listener.close()
+            with socket.create_connection(address) as own:
+                own.send(b"?")
+                own.recv(1)
+
+        server = child(serve)
+        client = child(ask)
+    try:
+        rows = rows_until(source, {"unserved"})
+        until_s = time.monotonic() + 10
+        while len(unserved(rows)) < 3 and time.monotonic() < until_s:
+            rows += rows_until(source, {"another tick"}, 0.3)
+    finally:
+        source.close()
+        for pid in (client, server):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    assert {(row["pid"], row["by_pid"]) for row in unserved(rows)} == {(client, server)}
+    waited = [row["waited_ns"] for row in unserved(rows)]
+    assert isinstance(waited[0], int)
+    assert NS_PER_S <= waited[0] < 10 * NS_PER_S
+    assert len(waited) == 3, "it is said again as it becomes longer"
+    assert waited == sorted(waited)  # type: ignore[type-var]

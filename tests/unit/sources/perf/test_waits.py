@@ -15,6 +15,7 @@ from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_MS
 from necroscope.sources.perf import wait_layout as layout
 from necroscope.sources.perf import waits
+from necroscope.sources.perf.asleep_tasks import AsleepTask
 from necroscope.sources.perf.bpf import MapValue
 from necroscope.sources.perf.wait_naming import is_in_the_way, without_scheduling
 from necroscope.sources.perf.wait_probe import WaitProbe
@@ -93,6 +94,9 @@ class QuietProbe:
     def open_waits(self) -> list[bytes]:
         type(self).looks += 1
         return self.open
+
+    def asleep(self, _: object) -> list[AsleepTask]:
+        return []
 
     def cores(self) -> bytes:
         return bytes(layout.CORE_BYTES)
@@ -197,7 +201,7 @@ def test_without_btf_the_reason_names_it(tmp_path: Path) -> None:
 
 
 def test_waits_of_a_tick_are_written_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Probe:
+    class Probe(QuietProbe):
         def __init__(self, *_: object) -> None: ...
 
         def records(self) -> list[bytes]:
@@ -220,7 +224,7 @@ def test_waits_of_a_tick_are_written_in_the_order_of_time(monkeypatch: pytest.Mo
 
 
 def test_a_core_full_of_switches_makes_the_probe_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Probe:
+    class Probe(QuietProbe):
         is_attached = True
 
         def __init__(self, *_: object) -> None:

@@ -66,26 +66,26 @@ def make_root(root: Path, sockets: int = 5_000, mounts: int = 3_000) -> Path:
     return root
 
 
-def told(source: Populations, second: float) -> dict[str, int]:
+def counts_of(source: Populations, second: float) -> dict[str, int]:
     rows = source.read(at_second(second)).rows["populations"]
     return {str(row[1]): int(str(row[2])) for row in rows if row[3] is None}
 
 
 def test_every_number_is_reported_once_and_then_only_what_changed(tmp_path: Path) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
-    first = told(source, 0)
+    first = counts_of(source, 0)
     assert first["tcp-sockets"] == 5_000
     assert (first["threads"], first["unix-sockets"], first["keys"]) == (234, 42, 12)
     assert first["slab:mnt_cache"] == 3_000
     assert "slab:small_cache" not in first
-    assert told(source, 2)["mounts"] == 7
-    assert told(source, 12) == {}
+    assert counts_of(source, 2)["mounts"] == 7
+    assert counts_of(source, 12) == {}
     make_root(tmp_path, sockets=5_010)
-    assert told(source, 22) == {}, "a hundredth is the least that is told"
+    assert counts_of(source, 22) == {}, "a hundredth is the least that is told"
     make_root(tmp_path, sockets=8_000)
-    assert told(source, 32) == {"tcp-sockets": 8_000}
+    assert counts_of(source, 32) == {"tcp-sockets": 8_000}
     source.start_segment()
-    assert told(source, 42)["threads"] == 234
+    assert counts_of(source, 42)["threads"] == 234
 
 
 def test_what_cannot_be_read_is_a_gap_with_the_reason_and_never_zero(tmp_path: Path) -> None:
@@ -105,14 +105,14 @@ def test_what_cannot_be_read_is_a_gap_with_the_reason_and_never_zero(tmp_path: P
 
 def test_it_is_read_every_ten_seconds_and_every_two_while_a_number_moves(tmp_path: Path) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
-    told(source, 0)
-    told(source, 2)
+    counts_of(source, 0)
+    counts_of(source, 2)
     assert source.idle_until_ns > at_second(10).monotonic_ns
     make_root(tmp_path, sockets=9_000)
-    told(source, 12)
-    told(source, 14)
+    counts_of(source, 12)
+    counts_of(source, 14)
     make_root(tmp_path, sockets=12_000)
-    told(source, 16)
+    counts_of(source, 16)
     assert source.idle_until_ns == 0
 
 
@@ -128,60 +128,60 @@ def test_slabs_are_read_when_their_memory_moves_and_again_while_thousands_come(
 ) -> None:
     slabs(tmp_path, 3_000, 900)
     source = Populations(tmp_path, AtOnce())  # type: ignore[arg-type]
-    told(source, 0)
+    counts_of(source, 0)
     slabs(tmp_path, 4_000, 901)
     for second in (2, 12, 22, 32):
-        assert "slab:mnt_cache" not in told(source, second), "4 ms of the kernel's time"
+        assert "slab:mnt_cache" not in counts_of(source, second), "4 ms of the kernel's time"
     slabs(tmp_path, 30_000, 909)
-    assert told(source, 42)["slab:mnt_cache"] == 30_000
+    assert counts_of(source, 42)["slab:mnt_cache"] == 30_000
     assert source.idle_until_ns == 0, "it is read again in two seconds"
     slabs(tmp_path, 31_000, 910)
-    assert told(source, 44)["slab:mnt_cache"] == 31_000
+    assert counts_of(source, 44)["slab:mnt_cache"] == 31_000
     slabs(tmp_path, 200, 903)
-    assert told(source, 54)["slab:mnt_cache"] == 200, "what went is told as well"
+    assert counts_of(source, 54)["slab:mnt_cache"] == 200, "what went is told as well"
 
 
 def test_slabs_are_read_at_a_trigger_and_at_the_start_of_a_segment(tmp_path: Path) -> None:
     slabs(tmp_path, 3_000, 900)
     source = Populations(tmp_path, AtOnce())  # type: ignore[arg-type]
-    told(source, 0)
-    told(source, 2)
+    counts_of(source, 0)
+    counts_of(source, 2)
     assert source.idle_until_ns > at_second(5).monotonic_ns
     slabs(tmp_path, 4_000, 900)
-    assert told(source, 5)["slab:mnt_cache"] == 4_000, "a trigger"
+    assert counts_of(source, 5)["slab:mnt_cache"] == 4_000, "a trigger"
     slabs(tmp_path, 5_000, 900)
     source.start_segment()
-    assert told(source, 15)["slab:mnt_cache"] == 5_000
+    assert counts_of(source, 15)["slab:mnt_cache"] == 5_000
     slabs(tmp_path, 6_000, 900)
-    assert told(source, 320)["slab:mnt_cache"] == 6_000, "and when long enough has passed"
+    assert counts_of(source, 320)["slab:mnt_cache"] == 6_000, "and when long enough has passed"
 
 
 def test_where_the_memory_of_slabs_is_not_told_they_are_read_every_ten_seconds(
     tmp_path: Path,
 ) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
-    told(source, 0)
+    counts_of(source, 0)
     slabs(tmp_path, 4_000, None)
-    assert "slab:mnt_cache" not in told(source, 2)
-    assert told(source, 12)["slab:mnt_cache"] == 4_000
+    assert "slab:mnt_cache" not in counts_of(source, 2)
+    assert counts_of(source, 12)["slab:mnt_cache"] == 4_000
 
 
 def test_lists_are_walked_again_when_a_number_moves(tmp_path: Path) -> None:
     background = AtOnce()
     source = Populations(make_root(tmp_path), background)  # type: ignore[arg-type]
     for second in (0, 2, 12, 22):
-        told(source, second)
+        counts_of(source, second)
     assert background.started == 1
     make_root(tmp_path, sockets=9_000)
-    told(source, 32)
+    counts_of(source, 32)
     assert background.started == 2
 
 
 def test_a_cache_that_emptied_is_reported_again(tmp_path: Path) -> None:
     source = Populations(make_root(tmp_path), AtOnce())  # type: ignore[arg-type]
-    told(source, 0)
+    counts_of(source, 0)
     make_root(tmp_path, mounts=40)
-    assert told(source, 12)["slab:mnt_cache"] == 40
+    assert counts_of(source, 12)["slab:mnt_cache"] == 40
 
 
 def test_caches_that_the_kernel_has_merged_bear_all_their_names(tmp_path: Path) -> None:

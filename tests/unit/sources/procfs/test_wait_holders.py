@@ -85,3 +85,23 @@ def test_a_parent_of_another_user_did_not_choose_to_trace(tmp_path: Path) -> Non
     traced.write_text("Tgid:\t80\nPPid:\t1\nTracerPid:\t7\nUid:\t99\t99\t99\t99\n")
     parent.write_text("Tgid:\t7\nUid:\t0\t0\t0\t0\n")
     assert holders.find("stopped", 80, None, SECOND) is not None
+
+
+def test_the_family_of_a_process_is_its_parent_and_its_siblings(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    folder = process(proc, 71, "worker")
+    (folder / "status").write_text("Name:\tworker\nTgid:\t71\nPPid:\t70\n")
+    for thread, children in ((70, "71 72 "), (75, "73 ")):
+        (proc / f"70/task/{thread}").mkdir(parents=True)
+        (proc / f"70/task/{thread}/children").write_text(children)
+    parent, family = WaitHolders(proc).family(71)
+    assert parent == 70
+    assert sorted(family) == [70, 71, 72, 73]
+
+
+def test_orphans_are_no_family(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    folder = process(proc, 71, "worker")
+    (folder / "status").write_text("Name:\tworker\nTgid:\t71\nPPid:\t1\n")
+    assert WaitHolders(proc).family(71) == (0, [])
+    assert WaitHolders(proc).family(99) == (0, [])

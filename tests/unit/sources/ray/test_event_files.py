@@ -40,21 +40,21 @@ def test_a_job_that_failed_is_reported_without_its_log() -> None:
     (event,) = events("frozen_node/export_events/event_EXPORT_SUBMISSION_JOB.log")
     assert (event.kind, event.fields["exit_code"]) == ("ray_job_failed", 1)
     assert event.message.endswith("Job entrypoint command failed with exit code 1")
-    (told,) = events("frozen_node/events/event_JOBS.log")
-    assert told.key == event.key
+    (found,) = events("frozen_node/events/event_JOBS.log")
+    assert found.key == event.key
 
 
 def test_a_job_that_succeeded_is_reported_and_one_that_was_stopped_is_not() -> None:
-    told = (
+    found = (
         b'{"source_type": "JOBS", "timestamp": "1760000000", "message": "Completed a ray job'
         b' raysubmit_1 with a status %s.",'
     )
-    told += b' "custom_fields": {"submission_id": "raysubmit_1"}}'
+    found += b' "custom_fields": {"submission_id": "raysubmit_1"}}'
     (event,) = filter(
-        None, (parse(told % status) for status in (b"SUCCEEDED", b"STOPPED", b"RUNNING"))
+        None, (parse(found % status) for status in (b"SUCCEEDED", b"STOPPED", b"RUNNING"))
     )
     assert (event.kind, event.key) == ("ray_job_succeeded", "raysubmit_1")
-    assert TELLING.search(told % b"SUCCEEDED")
+    assert TELLING.search(found % b"SUCCEEDED")
     data = (
         b'{"submission_job_id": "raysubmit_1", "status": "%s", "end_time": "1760000000000",'
         b' "message": "", "driver_exit_code": 0}'

@@ -125,8 +125,8 @@ def test_of_more_files_than_are_held_open_each_line_is_reported_once(
     )
     append(logs, 9, HANG)
     append(logs, 12, HANG)
-    told = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(5, 11)]
-    assert (sum(told), told[-2:]) == (9 * 2 + 3, [0, 0])
+    found = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(5, 11)]
+    assert (sum(found), found[-2:]) == (9 * 2 + 3, [0, 0])
     source.close()
 
 
@@ -192,8 +192,8 @@ def test_a_file_that_we_may_not_read_takes_no_place(
             None if path[-5:] in (b"3.err", b"4.err", b"5.err") else open_in_root(root, path)
         ),
     )
-    told = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(1, 4)]
-    assert sum(told) == 3
+    found = [kinds(look(source, 10 * turn))["ray_job_hang"] for turn in range(1, 4)]
+    assert sum(found) == 3
     source.close()
 
 

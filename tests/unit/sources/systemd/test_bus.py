@@ -82,10 +82,10 @@ def test_no_more_calls_wait_for_an_answer_than_a_bus_allows(tmp_path: Path) -> N
     ("answer", "facts"),
     [
         (never, "did not answer in time"),
-        (lambda _: b"REJECTED EXTERNAL\r\n", "refuses us: REJECTED EXTERNAL"),
+        (lambda _: b"REJECTED EXTERNAL\r\n", "refuses the recorder: REJECTED EXTERNAL"),
         (lambda _: b"x" * 5000, "does not speak D-Bus"),
         (lambda _: b"", "closed the connection"),
-        (lambda data: b"OK 1\r\n" if b"AUTH" in data else b"\xff" * 64, "speaks no D-Bus"),
+        (lambda data: b"OK 1\r\n" if b"AUTH" in data else b"\xff" * 64, "does not speak D-Bus"),
     ],
     ids=["hangs", "refuses", "babbles", "closes", "other bytes"],
 )

@@ -112,14 +112,14 @@ def test_restarts_between_two_looks_are_events_with_their_number(
     before = rows(look(source, 0))
     captured.now = 1
     reading = look(source, 10)
-    found, told = rows(reading), events(reading)
+    found, outcome = rows(reading), events(reading)
     assert {"crasher.service", "preparer.service", "tenth.timer"} <= found.keys() <= before.keys()
     assert len(found) < 10, "only what changed"
-    assert told.keys() == {
+    assert outcome.keys() == {
         ("unit_restart", "crasher.service"),
         ("unit_restart", "preparer.service"),
     }
-    crasher = told["unit_restart", "crasher.service"]
+    crasher = outcome["unit_restart", "crasher.service"]
     assert (
         crasher["restarts"] - before["crasher.service"]["restarts"] == crasher["restarts_now"] > 10
     )
@@ -129,7 +129,7 @@ def test_restarts_between_two_looks_are_events_with_their_number(
     )
     assert crasher["time"] == found["crasher.service"]["started_ns"]
     assert crasher["by_kernel"] is False
-    assert told["unit_restart", "preparer.service"]["time"] == at_second(10).time_ns, (
+    assert outcome["unit_restart", "preparer.service"]["time"] == at_second(10).time_ns, (
         "nobody tells when it was"
     )
     source.close()
@@ -196,8 +196,10 @@ def test_a_unit_that_fails_is_an_event(root: Path, captured: CapturedBus) -> Non
         ExecMainCode=2,
         ExecMainStatus=9,
     )
-    told = events(look(source, 10))
-    assert told["unit_failed", "cron.service"]["message"] == "cron.service failed: signal, signal 9"
+    found = events(look(source, 10))
+    assert (
+        found["unit_failed", "cron.service"]["message"] == "cron.service failed: signal, signal 9"
+    )
     captured.changed.clear()
     assert ("unit_failed", "cron.service") not in events(look(source, 20))
     source.close()

@@ -32,14 +32,14 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> DrawnLake:
     return story
 
 
-def told(drawn: DrawnLake, name: str, **words: str) -> dict[str, Any]:
+def answer_of(drawn: DrawnLake, name: str, **words: str) -> dict[str, Any]:
     return answer(name, LakeQuestions(drawn.lake, moment(10)), {**SPAN, **words})
 
 
 def test_why_tells_counts_the_deciding_nodes_how_sure_and_what_was_left_out(
     drawn: DrawnLake,
 ) -> None:
-    text = " ".join(why_to_text(told(drawn, "why", event="nic_reset")).split())
+    text = " ".join(why_to_text(answer_of(drawn, "why", event="nic_reset")).split())
     for words in (
         "24 of 60 nodes were affected, 72 times",
         (
@@ -60,17 +60,17 @@ def test_why_tells_counts_the_deciding_nodes_how_sure_and_what_was_left_out(
 def test_why_that_cannot_separate_tells_the_experiment(tmp_path: Path) -> None:
     lonely = draw_story(tmp_path, disagree=0)
     lonely.write()
-    text = " ".join(why_to_text(told(lonely, "why", event="nic_reset")).split())
+    text = " ".join(why_to_text(answer_of(lonely, "why", event="nic_reset")).split())
     assert "cannot separate" in text
     assert "the experiment that would decide" in text
 
 
 def test_the_others_tell_what_they_hold(drawn: DrawnLake) -> None:
-    assert "60 nodes" in nodes_to_text(told(drawn, "nodes"))
-    assert "zombie-memcg-walk" in incidents_to_text(told(drawn, "incidents"))
-    assert UNIT in diff_to_text(told(drawn, "diff", a="zone=a", b="zone=b"))
+    assert "60 nodes" in nodes_to_text(answer_of(drawn, "nodes"))
+    assert "zombie-memcg-walk" in incidents_to_text(answer_of(drawn, "incidents"))
+    assert UNIT in diff_to_text(answer_of(drawn, "diff", a="zone=a", b="zone=b"))
     change = change_to_text(
-        told(drawn, "change", fact=f"unit_file:{UNIT}=disabled", event="nic_reset")
+        answer_of(drawn, "change", fact=f"unit_file:{UNIT}=disabled", event="nic_reset")
     )
     assert "0 nic_reset on 1 nodes" in change
     assert "0% of 1" in change
@@ -78,9 +78,9 @@ def test_the_others_tell_what_they_hold(drawn: DrawnLake) -> None:
 
 def test_hostile_names_steer_no_terminal(drawn: DrawnLake) -> None:
     texts = [
-        nodes_to_text(told(drawn, "nodes", where="node=gpu-002")),
-        diff_to_text(told(drawn, "diff", a="gpu-002", b="gpu-003")),
-        why_to_text(told(drawn, "why", event="nic_reset")),
+        nodes_to_text(answer_of(drawn, "nodes", where="node=gpu-002")),
+        diff_to_text(answer_of(drawn, "diff", a="gpu-002", b="gpu-003")),
+        why_to_text(answer_of(drawn, "why", event="nic_reset")),
     ]
     assert not [text for text in texts if "\x1b" in text or "\u202e" in text]
     assert "\\x1b[2Jname" in texts[1]

@@ -314,8 +314,8 @@ def test_a_core_that_went_offline_before_the_end_has_its_row(tmp_path: Path) -> 
 def test_lists_end_at_the_time_limit_and_say_so(page: Page, monkeypatch, path: str) -> None:
     assert page.get(path, **WINDOW).json()["left_out"] == []
     monkeypatch.setattr(app, "TIME_LIMIT_S", 0.0)
-    (told,) = page.get(path, **WINDOW).json()["left_out"]
-    assert told.startswith("the time limit of 0 s")
+    (answer,) = page.get(path, **WINDOW).json()["left_out"]
+    assert answer.startswith("the time limit of 0 s")
 
 
 def test_cores_end_at_the_time_limit_and_say_so(page: Page, monkeypatch) -> None:

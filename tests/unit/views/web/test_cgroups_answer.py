@@ -26,7 +26,7 @@ def store_of(directory: Path, **tables: Rows) -> Store:
     return Store.open(directory)
 
 
-def asked(store: Store) -> dict:
+def ask(store: Store) -> dict:
     return cgroups_answer(store, START, START + 1000 * S, TimeLimit())
 
 
@@ -36,14 +36,14 @@ def test_the_memory_hierarchy_goes_before_the_unified_one(tmp_path: Path) -> Non
         (START, "memory", "/", 7, 5, None, *NO_LIMITS),
     ]
     rows += [(START, "memory", "/a", 3, 3, 3, *NO_LIMITS)]
-    series = asked(store_of(tmp_path / "r", cgroups=rows))["series"]
+    series = ask(store_of(tmp_path / "r", cgroups=rows))["series"]
     assert series == {"time": [str(START)], "tracked": [7], "visible": [5], "dying": [None]}
 
 
 def test_unified_counts_where_there_is_no_other(tmp_path: Path) -> None:
-    series = asked(
-        store_of(tmp_path / "r", cgroups=[(START, "unified", "/", 9, 1, 8, *NO_LIMITS)])
-    )["series"]
+    series = ask(store_of(tmp_path / "r", cgroups=[(START, "unified", "/", 9, 1, 8, *NO_LIMITS)]))[
+        "series"
+    ]
     assert series["dying"] == [8]
 
 
@@ -55,7 +55,7 @@ def test_of_points_that_fall_together_the_largest_is_shown(
         (START + at * S, "memory", "/", at, None, 50 if at == 4 else None, *NO_LIMITS)
         for at in range(9)
     ]
-    series = asked(store_of(tmp_path / "r", cgroups=rows))["series"]
+    series = ask(store_of(tmp_path / "r", cgroups=rows))["series"]
     assert series["time"] == [str(START + at * S) for at in (0, 3, 6)]
     assert (series["tracked"], series["visible"], series["dying"]) == (
         [2, 5, 8],
@@ -81,7 +81,7 @@ def test_nothing_recorded_is_empty_and_restarts_have_their_fields(tmp_path: Path
         None,
         '{"unit": "x"}',
     )
-    answer = asked(store_of(tmp_path / "r", events=[event]))
+    answer = ask(store_of(tmp_path / "r", events=[event]))
     assert answer["series"] == {"time": [], "tracked": [], "visible": [], "dying": []}
     assert answer["restarts"] == [
         {

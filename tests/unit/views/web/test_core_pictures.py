@@ -199,5 +199,5 @@ def test_damage_is_reported_in_a_long_stretch_too(tmp_path: Path) -> None:
         header, _ = busy(
             pictures.answer(written_at(0), written_at(600), 10, CPUS, with_delay=False)
         )
-    (told,) = header["left_out"]
-    assert f"segment {path.name}" in told
+    (found,) = header["left_out"]
+    assert f"segment {path.name}" in found

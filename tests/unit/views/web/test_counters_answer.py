@@ -14,7 +14,7 @@ from necroscope.views.web.counters_answer import counters_answer
 NS = 1_000_000_000
 
 
-def asked(recording: Path) -> dict[str, Any]:
+def ask(recording: Path) -> dict[str, Any]:
     return counters_answer(Store.open(recording), at(0), at(1_000), TimeLimit())
 
 
@@ -29,7 +29,7 @@ def test_what_moved_most_comes_first_and_a_rate_is_per_second(tmp_path: Path) ->
         for s in range(10)
     ]
     WrittenSegment(recording, 0).add("memory", *rows).leave()
-    answer = asked(recording)
+    answer = ask(recording)
     [series] = answer["series"]
     assert series["name"] == "memory.pgfault"
     assert series["unit"] == "per second"
@@ -42,7 +42,7 @@ def test_amounts_are_not_divided_by_time(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     rows = [memory(s, dirty_bytes=s << 28, dentries_negative=s * 9_000) for s in range(6)]
     WrittenSegment(recording, 0).add("memory", *rows).leave()
-    found = {one["name"]: one for one in asked(recording)["series"]}
+    found = {one["name"]: one for one in ask(recording)["series"]}
     assert found["memory.dirty_bytes"]["value"][-1] == 5 << 28
     assert found["memory.dentries_negative"]["unit"] == "objects"
 
@@ -55,7 +55,7 @@ def test_stalls_of_each_resource_are_shares_of_time(tmp_path: Path) -> None:
         for name in ("cpu", "io")
     ]
     WrittenSegment(recording, 0).add("pressure", *rows).leave()
-    found = {one["name"]: one for one in asked(recording)["series"]}
+    found = {one["name"]: one for one in ask(recording)["series"]}
     assert found["pressure.cpu.some"]["value"][3] == 0.5
     assert found["pressure.io.some"]["unit"] == "share"
 
@@ -67,7 +67,7 @@ def test_a_peak_survives_when_there_are_more_rows_than_points(
     recording = new_recording(tmp_path / "r")
     rows = [memory(s, pgfault=2_000_000 if s == 6 else 0) for s in range(12)]
     WrittenSegment(recording, 0).add("memory", *rows).leave()
-    [series] = asked(recording)["series"]
+    [series] = ask(recording)["series"]
     assert len(series["time"]) == 4
     assert max(series["value"]) == 1_000_000.0
 
@@ -75,4 +75,4 @@ def test_a_peak_survives_when_there_are_more_rows_than_points(
 def test_a_recording_without_these_tables_has_no_series(tmp_path: Path) -> None:
     recording = new_recording(tmp_path / "r")
     WrittenSegment(recording, 0).ticks(0, 5).leave()
-    assert asked(recording) == {"series": [], "calm": 0, "left_out": []}
+    assert ask(recording) == {"series": [], "calm": 0, "left_out": []}
