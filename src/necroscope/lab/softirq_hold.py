@@ -3,8 +3,10 @@ by BPF_PROG_TEST_RUN.
 
 The kernel holds local_bh_disable() around a test run (net/bpf/test_run.c), so that nothing but hard
 interrupts gets in while the program loops: what a driver does that keeps a spin_lock_bh too long,
-without a driver. Two nested bpf_loop() calls make it long enough; their callbacks are functions of
-the program, for which the kernel wants types (BTF, Documentation/bpf/btf.rst).
+without a driver. The program looks at the clock itself: a hold ends on time however slow or fast
+the core is, and a count of rounds that was measured before would not. Two nested bpf_loop() calls
+make it long enough; their callbacks are functions of the program, for which the kernel wants types
+(BTF, Documentation/bpf/btf.rst).
 """
 
 import ctypes
@@ -14,41 +16,40 @@ from typing import Final, Self
 
 from necroscope.model.units import NS_PER_S
 from necroscope.perf_abi.syscalls import syscall
+from necroscope.sources.perf.bpf_assembler import (
+    KTIME_GET_NS,
+    LOOP,
+    R0,
+    R1,
+    R2,
+    R3,
+    R4,
+    R6,
+    R10,
+    Program,
+)
 
 _PROG_LOAD, _PROG_TEST_RUN, _BTF_LOAD = 5, 10, 18
 _SCHED_CLS: Final = 3
-_LOOP: Final = 181  # the number of the function bpf_loop
 _DURATION_OFFSET: Final = 36  # of `duration` in the attributes of a test run
-_INNER: Final = 1 << 20
-_CALIBRATION: Final = 16
+_FUNCTIONS: Final = ("main", "until_deadline", "nothing")
+_MOST_LOOPS: Final = 1 << 23  # the kernel's own limit, BPF_MAX_LOOPS
+# Some ten microseconds between two looks at the clock: the outer loop lasts for a minute.
+_INNER: Final = 1 << 13
+_DEADLINE_OFFSET: Final = -8  # on the stack of main
 # Below what a network driver bears (5 s), and far below what makes the kernel complain of a soft
 # lockup (20 s).
 LONGEST_S: Final = 4.0
-_MOST_OUTER: Final = 1 << 16
 
 
 class SoftirqHold:
-    """Measures once how fast the loop is here, then holds for about as long as it is asked to."""
-
     def __init__(self, longest_s: float = LONGEST_S) -> None:
         self._longest_s = longest_s
-        self._btf = _load_types()
-        self._s_per_round = self._run(_CALIBRATION) / _CALIBRATION
+        self._types = _load_types()
 
     def hold(self, seconds: float) -> float:
         """How long it was in fact, in seconds."""
-        return self._run(
-            max(1, min(int(min(seconds, self._longest_s) / self._s_per_round), _MOST_OUTER))
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._btf)
-
-    def _run(self, rounds: int) -> float:
-        program = _load_program(rounds, self._btf)
+        program = _load_program(round(min(seconds, self._longest_s) * NS_PER_S), self._types)
         packet = ctypes.create_string_buffer(64)
         content = struct.pack(
             "<IIIIQQII", program, 0, 64, 0, ctypes.addressof(packet), 0, 1, 0
@@ -58,19 +59,24 @@ class SoftirqHold:
             syscall("bpf", _PROG_TEST_RUN, attr, len(attr))
         finally:
             os.close(program)
-        # The kernel's own figure: by the clock on the wall the loop seems four times as slow where
+        # The kernel's own figure: by the clock on the wall the call seems four times as long where
         # others wait for the core, for they get it as soon as the run is over.
         return int(struct.unpack_from("<I", attr, _DURATION_OFFSET)[0]) / NS_PER_S
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._types)
 
 
 def _load_types() -> int:
     """int, and three functions `int f(void)`: the program and the two callbacks."""
-    names = b"\0int\0main\0outer\0inner\0"
+    names = b"\0int\0" + b"".join(name.encode() + b"\0" for name in _FUNCTIONS)
     types = struct.pack("<IIII", 1, 1 << 24, 4, 1 << 24 | 32)  # int, 4 bytes, signed, 32 bits
     types += struct.pack("<III", 0, 13 << 24, 1)  # a prototype that returns it
     types += b"".join(
-        struct.pack("<III", names.index(name), 12 << 24, 2)
-        for name in (b"main", b"outer", b"inner")
+        struct.pack("<III", names.index(name.encode()), 12 << 24, 2) for name in _FUNCTIONS
     )
     header = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(names))
     data = ctypes.create_string_buffer(header + types + names, 24 + len(types) + len(names))
@@ -79,53 +85,61 @@ def _load_types() -> int:
     )
 
 
-def _load_program(rounds: int, btf: int) -> int:
-    """main calls `outer` this many times, each calls `inner` a million times, which returns 0: go
-    on.
-    """
-    loops = [*_loop(rounds, callback=8 - 1), *_loop(_INNER, callback=16 - 9)]
-    instructions = b"".join([*loops, _instruction(0xB7), _instruction(0x95)])
+def _load_program(duration_ns: int, types: int) -> int:
+    program = _hold_program(duration_ns)
+    instructions = program.code()
     code = ctypes.create_string_buffer(instructions, len(instructions))
     licence = ctypes.create_string_buffer(b"GPL")
-    functions = struct.pack("<IIIIII", 0, 3, 8, 4, 16, 5)  # instruction and type of each function
-    info = ctypes.create_string_buffer(functions, len(functions))
-    attr = struct.pack(
-        "<IIQQIIQII16sIIIIQI4x",
-        *(
-            _SCHED_CLS,
-            len(instructions) // 8,
-            ctypes.addressof(code),
-            ctypes.addressof(licence),
-            0,
-            0,
-            0,
-            0,
-            0,
-            b"",
-        ),
-        *(0, 0, btf, 8, ctypes.addressof(info), 3),
+    first_type = 3  # after int and the prototype
+    functions = b"".join(
+        struct.pack("<II", program.position(name), first_type + number)
+        for number, name in enumerate(_FUNCTIONS)
     )
-    return _bpf(_PROG_LOAD, attr)
+    info = ctypes.create_string_buffer(functions, len(functions))
+    head = struct.pack("<IIQQ", _SCHED_CLS, len(code) // 8, *map(ctypes.addressof, (code, licence)))
+    described = struct.pack("<IIQI4x", types, 8, ctypes.addressof(info), len(_FUNCTIONS))
+    # Between them: no log of the verifier, no flags, no name, no device.
+    return _bpf(_PROG_LOAD, head + bytes(48) + described)
 
 
-def _loop(count: int, callback: int) -> list[bytes]:
-    """bpf_loop(count, callback, NULL, 0); return 0. The callback is named by its distance from the
-    load that names it.
-    """
-    return [
-        _instruction(0xB7, 1, constant=count),
-        _instruction(0x18, 2, 4, constant=callback - 1),
-        _instruction(0),
-        _instruction(0xB7, 3),
-        _instruction(0xB7, 4),
-        _instruction(0x85, constant=_LOOP),
-        _instruction(0xB7),
-        _instruction(0x95),
-    ]
+def _hold_program(duration_ns: int) -> Program:
+    program = Program()
+    program.label("main")
+    program.call(KTIME_GET_NS)
+    program.load_constant(R1, duration_ns)
+    program.add(R0, R1)
+    program.store64(R10, _DEADLINE_OFFSET, R0)
+    program.move(R3, R10)
+    program.add_constant(R3, _DEADLINE_OFFSET)
+    _loop(program, _MOST_LOOPS, "until_deadline")
+    program.move_constant(R0, 0)
+    program.leave()
+
+    program.label("until_deadline")  # (number of the round, address of the deadline)
+    program.move(R6, R2)
+    program.move_constant(R3, 0)
+    _loop(program, _INNER, "nothing")
+    program.call(KTIME_GET_NS)
+    program.load64(R1, R6, 0)
+    program.jump_if_not_below(R0, R1, "stop")
+    program.move_constant(R0, 0)
+    program.leave()
+    program.label("stop")
+    program.move_constant(R0, 1)
+    program.leave()
+
+    program.label("nothing")
+    program.move_constant(R0, 0)
+    program.leave()
+    return program
 
 
-def _instruction(opcode: int, register: int = 0, source: int = 0, constant: int = 0) -> bytes:
-    return struct.pack("<BBhi", opcode, register | source << 4, 0, constant)
+def _loop(program: Program, count: int, function: str) -> None:
+    """bpf_loop(count, function, R3, 0): the function's second argument is R3."""
+    program.move_constant(R1, count)
+    program.load_function(R2, function)
+    program.move_constant(R4, 0)
+    program.call(LOOP)
 
 
 def _bpf(command: int, attr: bytes) -> int:

@@ -24,10 +24,12 @@ RINGBUF_SUBMIT: Final = 132
 GET_TASK_STACK: Final = 141
 GET_CURRENT_TASK_BTF: Final = 158
 TASK_PT_REGS: Final = 175
+LOOP: Final = 181
 
 _INSTRUCTION: Final = struct.Struct("<BBhi")
 _PSEUDO_MAP: Final = 1
 _PSEUDO_MAP_VALUE: Final = 2
+_PSEUDO_FUNCTION: Final = 4
 
 
 class Program:
@@ -36,6 +38,7 @@ class Program:
     def __init__(self) -> None:
         self._instructions: list[tuple[int, int, int, int, int]] = []
         self._jumps: list[tuple[int, str]] = []
+        self._functions: list[tuple[int, str]] = []
         self._labels: dict[str, int] = {}
 
     def label(self, name: str) -> None:
@@ -59,6 +62,16 @@ class Program:
         low, high = struct.unpack("<ii", constant.to_bytes(8, "little"))
         self._add(0x18, register, constant=low)
         self._add(0, constant=high)
+
+    def load_function(self, register: int, label: str) -> None:
+        """The address of a function of this program, for a helper that calls it back (5.13)."""
+        self._functions.append((len(self._instructions), label))
+        self._add(0x18, register, _PSEUDO_FUNCTION)
+        self._add(0)
+
+    def position(self, label: str) -> int:
+        """How many instructions come before it."""
+        return self._labels[label]
 
     def load8(self, register: int, base: int, offset: int) -> None:
         self._add(0x71, register, base, offset)
@@ -162,6 +175,10 @@ class Program:
                 self._labels[label] - position - 1,
                 constant,
             )
+        for position, label in self._functions:
+            opcode, register, source, _, _ = instructions[position]
+            distance = self._labels[label] - position - 1
+            instructions[position] = (opcode, register, source, 0, distance)
         return b"".join(
             _INSTRUCTION.pack(opcode, register | source << 4, offset, constant)
             for opcode, register, source, offset, constant in instructions

@@ -91,3 +91,14 @@ def test_a_label_has_one_place() -> None:
     program.label("out")
     with pytest.raises(ValueError, match="out"):
         program.label("out")
+
+
+def test_a_function_is_named_by_its_distance_from_the_load_that_names_it() -> None:
+    program = Program()
+    program.move_constant(bpf.R1, 7)
+    program.load_function(bpf.R2, "callback")
+    program.leave()
+    program.label("callback")
+    program.leave()
+    assert program.position("callback") == 4
+    assert program.code()[8:16].hex(" ") == "18 42 00 00 02 00 00 00"
