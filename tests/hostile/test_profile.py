@@ -121,13 +121,14 @@ def bounded_gaps(store: Store) -> set[str]:
 
 def frames_of_others(store: Store, own: str) -> set[str]:
     """Modules of the innermost frames of samples outside of that cgroup."""
+    merged = store.samples(0, 1 << 62)  # each segment counts its stacks from 0
     samples, stacks, frames = (
-        store.rows(table, 0, 1 << 62).to_pylist() for table in ("samples", "stacks", "frames")
+        table.to_pylist() for table in (merged.samples, merged.stacks, merged.frames)
     )
-    frame_of = {row["stack"]: row["frame"] for row in stacks}
-    module_of = {row["frame"]: row["module"] for row in frames}
     return {
-        module_of[frame_of[row["stack"]]] for row in samples if own not in (row["cgroup"] or "")
+        frames[stacks[row["stack"]]["frame"]]["module"]
+        for row in samples
+        if own not in (row["cgroup"] or "")
     }
 
 

@@ -132,18 +132,25 @@ def test_another_processor_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> Non
     assert make_idle_filter([(1, 2)], 2) is None
 
 
-# Packets in small bursts on one core, which is idle in between: timers and softirqs run on the idle
-# task.
-PACKETS = """
+# A TCP sender with a pacing rate: while it sleeps, a timer of the kernel sends the rest, in softirqs
+# on the idle core.
+PACED_SENDER = """
 import os, socket, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
-here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-there.bind(("127.0.0.1", 0))
+listener = socket.create_server(("127.0.0.1", 0))
+sender = socket.create_connection(listener.getsockname())
+receiver, _ = listener.accept()
+MAX_PACING_RATE, BYTES_PER_S = 47, 50_000_000
+sender.setsockopt(socket.SOL_SOCKET, MAX_PACING_RATE, BYTES_PER_S)
+sender.settimeout(0.02)
+receiver.setblocking(False)
 while True:
-    for _ in range(20):
-        here.sendto(b"x" * 1000, there.getsockname())
-    time.sleep(0.0005)
+    for move in (lambda: sender.send(bytes(1 << 20)), lambda: receiver.recv(1 << 22)):
+        try:
+            move()
+        except (BlockingIOError, TimeoutError):
+            pass
+    time.sleep(0.02)
 """
 SOFTIRQ = {"__do_softirq", "handle_softirqs", "__softirqentry_text_start"}
 ROOT = Path("/")
@@ -210,7 +217,7 @@ def idle() -> Iterator[IdleFilter]:
 def test_an_interrupt_on_an_idle_core_is_kept_and_idleness_is_not(idle: IdleFilter) -> None:
     cpu = min(os.sched_getaffinity(0))
     filtered, unfiltered, names = SampledCore(cpu, idle), SampledCore(cpu, None), Names()
-    sender = subprocess.Popen([sys.executable, "-c", PACKETS, str(cpu)])
+    sender = subprocess.Popen([sys.executable, "-c", PACED_SENDER, str(cpu)])
     kept: Counter[str] = Counter()
     all_idle = softirqs = 0
     counts = [idle.dropped()]
