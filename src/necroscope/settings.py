@@ -2,7 +2,6 @@
 settings file and the docs read this table.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -298,6 +297,8 @@ def read_labels(path: Path) -> dict[str, str]:
 
 
 def _read_toml(path: Path) -> dict[str, object]:
+    import tomllib  # noqa: PLC0415 - few nodes have such a file, and each start would load it
+
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -65,7 +65,7 @@ class MovedStore(Store):
     ) -> None:
         catalog = Catalog(directory)
         if catalog.identity is not None:
-            catalog.identity = replace(catalog.identity, node=node)
+            catalog.identity = catalog.identity._replace(node=node)
         super().__init__(catalog)
         self._by_ns = by_ns
         self._node = node
@@ -105,7 +105,7 @@ class MovedStore(Store):
 
     def pins(self) -> list[Pin]:
         return [
-            replace(pin, from_ns=pin.from_ns + self._by_ns, to_ns=pin.to_ns + self._by_ns)
+            pin._replace(from_ns=pin.from_ns + self._by_ns, to_ns=pin.to_ns + self._by_ns)
             for pin in super().pins()
         ]
 
@@ -120,7 +120,7 @@ class MovedStore(Store):
         )
 
     def _moved_gap(self, gap: Gap) -> Gap:
-        return replace(gap, from_ns=gap.from_ns + self._by_ns, to_ns=gap.to_ns + self._by_ns)
+        return gap._replace(from_ns=gap.from_ns + self._by_ns, to_ns=gap.to_ns + self._by_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.child import Child, read_piece
 
@@ -17,8 +16,7 @@ _LOOK_S: Final = 0.25
 _DEATH_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class CommandEnd:
+class CommandEnd(NamedTuple):
     """`status` as it ended, None if it was ended for being late or for printing too much. `output`
     is what it printed, at most as much as was asked for.
     """

@@ -8,6 +8,7 @@ differs from it.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from necroscope.model.reading import Row
 
@@ -24,8 +25,7 @@ def shift_ns(time_ns: int, realtime_ns: int) -> int:
     return round((time_ns - realtime_ns) / STEP_NS) * STEP_NS
 
 
-@dataclass(frozen=True, slots=True)
-class ClockReading:
+class ClockReading(NamedTuple):
     """The machine's clocks at one instant; the kernel log's clock is known only where perf events
     can be opened.
     """

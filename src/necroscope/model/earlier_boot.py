@@ -1,10 +1,9 @@
 """The boot before this one, as far as its recording shows how it ended."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierBoot:
+class EarlierBoot(NamedTuple):
     """`is_cut`: its recorder did not end by itself, so it was killed, or the kernel ended first."""
 
     boot_id: str

@@ -3,7 +3,6 @@ there was not.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -23,8 +22,7 @@ class Moment(NamedTuple):
     monotonic_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(NamedTuple):
     """A stretch of a table that should have been recorded and was not; `lost` counts records where
     that is known.
     """
@@ -50,7 +48,7 @@ def merge_gaps(gaps: list[Gap], closest_ns: int = 1 << 63) -> list[Gap]:
         if known and gap.from_ns - known[-1].to_ns <= closest_ns:
             before = known.pop()
             to_ns, lost = max(before.to_ns, gap.to_ns), _sum(before.lost, gap.lost)
-            known.append(replace(before, to_ns=to_ns, lost=lost))
+            known.append(before._replace(to_ns=to_ns, lost=lost))
         else:
             known.append(gap)
     return [gap for known in merged.values() for gap in known]
@@ -60,14 +58,16 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else one + other
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnBuffers:
     """Rows of one table that never were tuples: the buffers of all its columns, as
     `segment.columns` lays them out.
     """
 
-    count: int
-    buffers: tuple[bytes, ...]
+    __slots__ = ("buffers", "count")
+
+    def __init__(self, count: int, buffers: tuple[bytes, ...]) -> None:
+        self.count = count
+        self.buffers = buffers
 
     def __len__(self) -> int:
         return self.count
@@ -86,8 +86,7 @@ class Alarm(NamedTuple):
     time_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """What fails now, and the tables that lack something because of it."""
 
     name: str
@@ -95,7 +94,6 @@ class Trouble:
     error: NecroscopeError
 
 
-@dataclass(slots=True)
 class Reading:
     """Rows by table name, each row a tuple in the order of the table's columns, and the gaps
     noticed on the way.
@@ -108,13 +106,23 @@ class Reading:
     less than that, each with a name of its own.
     """
 
-    rows: dict[str, Rows] = field(default_factory=dict)
-    gaps: list[Gap] = field(default_factory=list)
-    trouble: NecroscopeError | None = None
-    columns: dict[str, ColumnBuffers] = field(default_factory=dict)
-    parts: tuple[Trouble, ...] = ()
-    alarms: list[Alarm] = field(default_factory=list)
-    idle_samples: int = 0
+    __slots__ = ("alarms", "columns", "gaps", "idle_samples", "parts", "rows", "trouble")
+
+    def __init__(
+        self,
+        rows: dict[str, Rows] | None = None,
+        gaps: list[Gap] | None = None,
+        trouble: NecroscopeError | None = None,
+        parts: tuple[Trouble, ...] = (),
+        alarms: list[Alarm] | None = None,
+    ) -> None:
+        self.rows = {} if rows is None else rows
+        self.gaps = [] if gaps is None else gaps
+        self.trouble = trouble
+        self.columns: dict[str, ColumnBuffers] = {}
+        self.parts = parts
+        self.alarms = [] if alarms is None else alarms
+        self.idle_samples = 0
 
 
 class Source(ABC):

@@ -1,7 +1,7 @@
 """What a stored table is made of: columns with a type and a meaning."""
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Type(Enum):
@@ -16,16 +16,14 @@ class Type(Enum):
     INT32_LIST = "int32_list"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     name: str
     type: Type
     meaning: str
     nullable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """`time` is always the first column, but for the interned tables, which have none.
 
     A derived table holds what follows from others: it is not recorded, and a segment may be without

@@ -2,8 +2,7 @@
 
 import platform
 import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 TYPE_HARDWARE: Final = 0
 TYPE_SOFTWARE: Final = 1
@@ -59,8 +58,7 @@ _SIZE: Final = 112
 _STRUCT: Final = struct.Struct("<IIQQQQQIIQQQQIiQIHH")
 
 
-@dataclass(frozen=True, slots=True)
-class EventAttr:
+class EventAttr(NamedTuple):
     """What to count and what to write for each sample; `frequency` samples per second, or each
     event when it is None.
     """

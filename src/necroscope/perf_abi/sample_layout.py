@@ -2,15 +2,13 @@
 takes samples apart.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 SAMPLE_STACK_USER: Final = 1 << 13
 SAMPLE_CGROUP: Final = 1 << 21
 
 
-@dataclass(frozen=True, slots=True)
-class SampleLayout:
+class SampleLayout(NamedTuple):
     """The part of an event's attributes that decides how its samples look."""
 
     sample_type: int

@@ -14,10 +14,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.reading import Gap
@@ -47,8 +46,7 @@ _MOST_PINS: Final = 1000
 _MOST_UNSEALED_GAPS: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(NamedTuple):
     batch: RowBatch
     idle_samples: int
     size_bytes: int
@@ -56,8 +54,7 @@ class _Rows:
     to_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class _StartSegment:
+class _StartSegment(NamedTuple):
     start_ns: int
 
 
@@ -146,7 +143,7 @@ class Disk:
         if self._dropping is None:
             self._notices.append(f"recording pauses: {cause}")
         begun = self._dropping or Gap("*", from_ns, from_ns, cause, lost=0)
-        self._dropping = replace(begun, to_ns=self._last_time_ns, lost=(begun.lost or 0) + count)
+        self._dropping = begun._replace(to_ns=self._last_time_ns, lost=(begun.lost or 0) + count)
 
     def _hand_over_dropped(self) -> None:
         if self._dropping is not None:

@@ -2,8 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.units import NS_PER_S
 from necroscope.segment.recording import Pin
@@ -16,8 +15,7 @@ MOST_AGED: Final = 2
 RESERVE_BYTES: Final = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSegment:
+class StoredSegment(NamedTuple):
     """A segment on disk, sealed or not; the one being recorded is not. Each ends where the next
     begins, and the last ends now.
     """
@@ -28,8 +26,7 @@ class StoredSegment:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionLimits:
+class RetentionLimits(NamedTuple):
     max_bytes: int
     max_age_ns: int
     pin_bytes: int

@@ -10,9 +10,8 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.child import Child
 from necroscope.model.reading import Gap
@@ -26,8 +25,7 @@ _SEAL_SECONDS: Final = 600.0
 _LOOK_SECONDS: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class StaysJournal:
+class StaysJournal(NamedTuple):
     """A segment that will not be sealed, and why."""
 
     path: Path
@@ -40,8 +38,7 @@ class StaysJournal:
         return Gap("core_minutes", start_ns, start_ns if end_ns is None else end_ns, cause)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sealing:
+class _Sealing(NamedTuple):
     child: Child
     path: Path
 

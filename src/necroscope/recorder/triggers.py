@@ -6,9 +6,8 @@ have it all day. But a task that computes on one core without a pause is asked w
 run on, and a task that stands still while work stalls for I/O is asked where it stands.
 """
 
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from necroscope.model.core_shares import MODE_PARTS
 from necroscope.model.definitions import (
@@ -71,8 +70,7 @@ _RUN_ELAPSED: Final = TABLES["runqueue"].index_of("elapsed_ns")
 _RUN_DELAY: Final = TABLES["runqueue"].index_of("delay_ns")
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(NamedTuple):
     """To look closer at. `kind` is a value of `tasks.trigger`; `cpu` is NO_CPU if no core is
     known.
     """

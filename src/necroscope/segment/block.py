@@ -23,9 +23,8 @@ import struct
 import zlib
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain, groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from necroscope.errors import CorruptData
 from necroscope.model.reading import ColumnBuffers, Rows
@@ -47,8 +46,7 @@ _DEFLATE_FROM_BYTES: Final = 4096
 _RUNS: Final[dict[str, list[tuple[Type, int, int]]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class BlockHeader:
+class BlockHeader(NamedTuple):
     name: str
     kind: int
     rows: int
@@ -64,8 +62,7 @@ class BlockHeader:
         return HEADER_BYTES + self.payload_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A block whose checksum was right."""
 
     header: BlockHeader

@@ -8,9 +8,8 @@ refer to them, so that a tail cut off by a crash never leaves samples without th
 
 import contextlib
 import os
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.errors import RecordingError
 from necroscope.model.reading import ColumnBuffers, Rows
@@ -25,8 +24,7 @@ BLOCK_ROWS: Final = 16_384
 _ORDER: Final = ("frames", "stacks", *(name for name in TABLES if name not in ("frames", "stacks")))
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentHeader:
+class SegmentHeader(NamedTuple):
     """The first block of a journal: what the segment is, whatever becomes of the directory around
     it.
     """
@@ -64,7 +62,7 @@ class JournalWriter:
         self._pending: dict[str, Rows] = {name: [] for name in _ORDER}
         self._pending_columns: list[tuple[str, ColumnBuffers]] = []
         self._pending_rows = 0
-        self._encoded: list[bytes] = [encode_note(SEGMENT_NOTE, asdict(header))]
+        self._encoded: list[bytes] = [encode_note(SEGMENT_NOTE, header._asdict())]
         self._encoded_rows: dict[str, int] = {}
         try:
             directory.mkdir(mode=0o700)

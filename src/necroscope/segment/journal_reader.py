@@ -9,9 +9,8 @@ die of SIGBUS.
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
@@ -38,8 +37,7 @@ _CHUNK_BYTES: Final = 1 << 16
 _WRONG_SIZES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(NamedTuple):
     """A stretch of bytes in which no right block is."""
 
     from_byte: int

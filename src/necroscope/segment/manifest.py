@@ -3,9 +3,9 @@
 Times, rows and gaps are here, so that a reader opens a table only when the window needs it.
 """
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from necroscope.errors import CorruptData
 from necroscope.model.reading import Gap
@@ -27,8 +27,7 @@ GAP_LIMIT: Final = 200
 ByteRange = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class TableEntry:
+class TableEntry(NamedTuple):
     """A table's file. `ranges` are (offset, length, crc32) and tile it: head, one for each row
     group, and the footer last.
     """
@@ -40,8 +39,7 @@ class TableEntry:
     ranges: list[ByteRange]
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """`from_ns` and `to_ns` are the time recorded; a table may reach further back, as the kernel
     log does at the first start.
     """
@@ -54,7 +52,7 @@ class Manifest:
     to_ns: int
     cpus: int | None
     tables: dict[str, TableEntry]
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: Sequence[Gap] = ()
     gaps_are_merged: bool = False
     lost_samples: int = 0
     idle_samples: int = 0
@@ -72,7 +70,10 @@ class Manifest:
         )
 
     def write(self, directory: Path) -> None:
-        write_checked(directory / MANIFEST_FILE, asdict(self))
+        content = self._asdict()
+        content["tables"] = {name: entry._asdict() for name, entry in self.tables.items()}
+        content["gaps"] = [gap._asdict() for gap in self.gaps]
+        write_checked(directory / MANIFEST_FILE, content)
 
 
 def read_manifest(directory: Path) -> Manifest:

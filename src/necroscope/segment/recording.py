@@ -16,10 +16,11 @@ import re
 import shutil
 import stat
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from necroscope.errors import CorruptData, RecordingError
 from necroscope.model.tables import SCHEMA_VERSION
@@ -39,19 +40,17 @@ _SEGMENT: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What recording.json holds; the segments say themselves which node and boot they are from."""
 
     node: str
     boot_id: str
     made_by: str
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = MappingProxyType({})
     schema: int = SCHEMA_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(NamedTuple):
     """A window that retention keeps, and why."""
 
     from_ns: int
@@ -116,7 +115,8 @@ def set_newer_aside(directory: Path) -> Path | None:
 
 def write_identity(directory: Path, identity: Identity) -> None:
     try:
-        write_checked(directory / RECORDING_FILE, asdict(identity))
+        content = identity._asdict() | {"labels": dict(identity.labels)}
+        write_checked(directory / RECORDING_FILE, content)
     except OSError as error:
         raise RecordingError(
             f"cannot write to {directory}: {error.strerror}", "choose a directory you may write to"
@@ -261,7 +261,7 @@ def read_pins(directory: Path) -> list[Pin]:
 
 
 def write_pins(directory: Path, pins: list[Pin]) -> None:
-    write_checked(directory / PINS_FILE, [asdict(pin) for pin in pins])
+    write_checked(directory / PINS_FILE, [pin._asdict() for pin in pins])
 
 
 def _is_date(name: str) -> bool:

@@ -4,7 +4,6 @@ merged, one segment.
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -54,8 +53,8 @@ def write_excerpt(
     found = store.catalog.identity or Identity(store.info().node, "", "necroscope")
     renamed = Redactor(renames or {}, found.node) if is_redacted else Renamer(renames or {})
     labels = renamed.labels(found.labels)
-    identity = replace(found, node=renamed.text(found.node), labels=labels)
-    make_recording(directory, replace(identity, schema=SCHEMA_VERSION))
+    identity = found._replace(node=renamed.text(found.node), labels=labels)
+    make_recording(directory, identity._replace(schema=SCHEMA_VERSION))
     segment = directory / segment_name(from_ns)
     segment.mkdir(mode=0o700)
     try:
@@ -95,7 +94,7 @@ def _write(
         rows = renamed.rows(name, rows)
         if rows.num_rows:
             entries[name] = _write_table(table, rows, segment)
-    gaps = [replace(gap, cause=renamed.text(gap.cause)) for gap in store.gaps(from_ns, to_ns)]
+    gaps = [gap._replace(cause=renamed.text(gap.cause)) for gap in store.gaps(from_ns, to_ns)]
     info = store.info()
     manifest = Manifest(
         schema=SCHEMA_VERSION,

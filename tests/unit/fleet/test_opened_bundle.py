@@ -1,6 +1,5 @@
 """Bundles of strangers: what they claim is looked at before it is read."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,6 +76,6 @@ def test_lists_and_pages_that_cannot_be_read_are_no_table(
 def test_a_bundle_of_a_hundred_years_is_refused(
     recording: Path, segment: Path, tmp_path: Path
 ) -> None:
-    replace(read_manifest(segment), to_ns=1 << 62).write(segment)
+    read_manifest(segment)._replace(to_ns=1 << 62).write(segment)
     with pytest.raises(CorruptData, match="says that it is of"):
         open_bundle(pack(recording), tmp_path / "bundle")

@@ -2,7 +2,6 @@
 letters, a minute each.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,7 +47,7 @@ def drops(
 
 
 def ring_of(max_bytes: int, pin_bytes: int = 10**12) -> RetentionLimits:
-    return replace(ROOMY, max_bytes=max_bytes, pin_bytes=pin_bytes)
+    return ROOMY._replace(max_bytes=max_bytes, pin_bytes=pin_bytes)
 
 
 def test_within_all_limits_nothing_goes() -> None:
@@ -149,7 +148,7 @@ def test_what_is_too_old_goes_two_at_a_time() -> None:
 
 
 def test_a_reserve_of_pins_outlives_a_disk_at_its_floor_but_not_a_full_one() -> None:
-    limits = replace(ROOMY, reserve_bytes=20)
+    limits = ROOMY._replace(reserve_bytes=20)
     stock = Stock(stored("abcde"), [pin(0, 4)], limits)
     assert "".join(stock.to_drop(0, 10 * MINUTE_NS, 1000)) == "abc"
     assert "".join(stock.to_drop(0, 10 * MINUTE_NS, 1000, is_full=True)) == "abcde"

@@ -1,6 +1,5 @@
 """Old recordings are read through one upgrader per step; newer ones ask for a newer necroscope."""
 
-import dataclasses
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,8 +33,8 @@ def test_old_rows_pass_through_the_upgrader(record, monkeypatch, is_sealed):
     path = seal(record()) if is_sealed else record()
     newer = {
         **TABLES,
-        "cores": dataclasses.replace(
-            TABLES["cores"], columns=(*TABLES["cores"].columns, Column("mhz", Type.INT32, "new"))
+        "cores": TABLES["cores"]._replace(
+            columns=(*TABLES["cores"].columns, Column("mhz", Type.INT32, "new"))
         ),
     }
 

@@ -9,6 +9,7 @@ and the body. A receiver checks it in constant time and refuses old timestamps.
 import hashlib
 import hmac
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -29,12 +30,12 @@ class Webhook:
     hears_ends = True
 
     def __init__(
-        self, endpoint: Endpoint, secret_file: Path | None, node: str, labels: dict[str, str]
+        self, endpoint: Endpoint, secret_file: Path | None, node: str, labels: Mapping[str, str]
     ) -> None:
         self._endpoint = endpoint
         self._secret_file = secret_file
         self._node = node
-        self._labels = labels
+        self._labels = dict(labels)
 
     def deliver(self, letter: Letter, now_ns: int) -> None:
         """DeliveryError unless the receiver says that it has it."""

@@ -7,8 +7,7 @@ slice that leaks; `nr_dying_subsys_memory` (6.12) memory's alone.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.model.reading import Row
@@ -18,8 +17,7 @@ _SUBTREE_LIMIT: Final = 500
 _NO_LIMITS: Final = (None, None, None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(NamedTuple):
     """Cgroups below and with a path: those the kernel holds, those with a directory, those dead but
     held.
     """

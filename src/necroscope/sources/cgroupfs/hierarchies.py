@@ -8,10 +8,9 @@ first.
 
 import os
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.kept_file import KeptFile
@@ -33,8 +32,7 @@ _OPTIONS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Hierarchy:
+class Hierarchy(NamedTuple):
     """One mounted hierarchy; `is_whole` is False where only a part of it is mounted, as in a
     container.
     """
@@ -45,8 +43,7 @@ class Hierarchy:
     is_whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Controller:
+class Controller(NamedTuple):
     """A line of /proc/cgroups; hierarchy 0 is v2 or not mounted. `cgroups` counts the dead that are
     still held.
     """
@@ -139,4 +136,4 @@ def _below(root: bytes, hierarchy: Hierarchy) -> Hierarchy:
         if hierarchy.version == 1
         else not os.path.exists(point + b"/cgroup.events")
     )
-    return replace(hierarchy, mount_point=point, is_whole=hierarchy.is_whole and is_root)
+    return hierarchy._replace(mount_point=point, is_whole=hierarchy.is_whole and is_root)

@@ -4,15 +4,13 @@ time.
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 DIRECTORY_LIMIT: Final = 20_000
 TIME_LIMIT_NS: Final = 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(NamedTuple):
     """Paths below the top, `/` first, in the kernel's own bytes; `is_cut` when a limit ended the
     walk before it was whole.
     """

@@ -1,13 +1,12 @@
 """What is known of one container, whoever told it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from necroscope.model.pod_owners import OwnerLabels
 from necroscope.model.reading import Row
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerState:
+class ContainerState(NamedTuple):
     """All but `time` of a row of `containers`; None is not known. `owner_labels` is not in the row:
     it tells who made the pod.
     """

@@ -8,7 +8,7 @@ is not a gap, because then there is nothing to miss.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -263,7 +263,7 @@ class Containers(Source):
             state.row(now_ns) for key, state in states.items() if self._written.get(key) != state
         ]
         rows += [
-            replace(gone, state=_GONE, pid=None).row(now_ns)
+            gone._replace(state=_GONE, pid=None).row(now_ns)
             for key, gone in self._written.items()
             if key not in states
         ]
@@ -275,8 +275,7 @@ class Containers(Source):
     def _placed(self, state: ContainerState, found: _Round) -> ContainerState:
         """On the recording's time line."""
         ahead_ns = found.ahead_ns
-        return replace(
-            state,
+        return state._replace(
             started_ns=state.started_ns + ahead_ns if state.started_ns is not None else None,
             finished_ns=state.finished_ns + ahead_ns if state.finished_ns is not None else None,
         )
@@ -300,7 +299,7 @@ class Containers(Source):
         states = {container: self._with_names(state) for container, state in running.items()}
         for container, last in self._last_states.items():
             states[container] = (
-                replace(last, cgroup=running[container].cgroup) if container in running else last
+                last._replace(cgroup=running[container].cgroup) if container in running else last
             )
         for logged in found.logged:
             key = logged.container or f"{logged.pod_uid}/{logged.name}"
@@ -311,8 +310,7 @@ class Containers(Source):
                     logged.container, "kubernetes", state="exited" if is_unseen else None
                 ),
             )
-            states[key] = replace(
-                known,
+            states[key] = known._replace(
                 name=logged.name,
                 namespace=logged.namespace,
                 pod=logged.pod,
@@ -326,8 +324,7 @@ class Containers(Source):
         names = self._bundles.get(state.container or "")
         if names is None:
             return state
-        return replace(
-            state,
+        return state._replace(
             name=names.name,
             image=names.image,
             namespace=names.namespace,

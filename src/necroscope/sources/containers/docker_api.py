@@ -8,7 +8,6 @@ labels are kept.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -104,8 +103,7 @@ def _with_pod(state: ContainerState, labels: Mapping[str, object]) -> ContainerS
     )
     if not uid:
         return state
-    return replace(
-        state,
+    return state._replace(
         name=name or state.name,
         pod=pod,
         namespace=namespace,

@@ -11,9 +11,8 @@ has changed.
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import clean
 
@@ -29,8 +28,7 @@ _TARGET: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedContainer:
+class LoggedContainer(NamedTuple):
     """`restarts` is the highest number of a log, `restarted_ns` when that log was made; the id
     where a link tells it.
     """

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.container_paths import parse_unit
 from necroscope.model.names import LINE_LIMIT, clean
@@ -25,8 +24,7 @@ _RUNTIME_UNITS: Final = frozenset(
 _LIMIT_BYTES: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerMaker:
+class ContainerMaker(NamedTuple):
     """`how` says in words by what it is known."""
 
     unit: str

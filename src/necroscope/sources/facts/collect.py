@@ -7,7 +7,6 @@ NAME], ["fact", KIND, NAME, VALUE], ["trouble", STAGE, TEXT], ["hash", IDENTITY,
 after the last fact but hashes, which come at 1 % of a core.
 """
 
-import argparse
 import ctypes
 import json
 import os
@@ -57,26 +56,42 @@ _DATA_LIMIT_BYTES: Final = 128 << 20
 _KNOWN_BYTES: Final = 1 << 20
 
 
+class Options:
+    """The words that `collector.command` gives, read without argparse, which takes longer to load
+    than most stages run.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.root = Path("/")  # where the node's files are mounted
+        self.skip: set[str] = set()  # stages to leave out
+        self.is_metadata_asked = False  # of the cloud's metadata service
+        self.own: Path | None = None  # a file of the operator's own facts
+        rest = iter(words)
+        for word in rest:
+            match word:
+                case "--root":
+                    self.root = Path(next(rest))
+                case "--skip":
+                    self.skip.add(next(rest))
+                case "--metadata":
+                    self.is_metadata_asked = True
+                case "--own":
+                    self.own = Path(next(rest))
+                case _:
+                    sys.exit(f"error: there is no option {word!r}")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="necroscope.sources.facts.collect", description=__doc__)
-    parser.add_argument(
-        "--root", type=Path, default=Path("/"), help="where the node's files are mounted"
-    )
-    parser.add_argument("--skip", action="append", default=[], help="a stage to leave out")
-    parser.add_argument(
-        "--metadata", action="store_true", help="ask the cloud's metadata service too"
-    )
-    parser.add_argument("--own", type=Path, help="a file of the operator's own facts")
-    arguments = parser.parse_args()
+    options = Options(sys.argv[1:])
     _settle()
     known = json.loads(sys.stdin.read(_KNOWN_BYTES) or "{}")
     try:
         for line in lines(
-            arguments.root,
-            set(arguments.skip),
+            options.root,
+            options.skip,
             known,
-            is_metadata_asked=arguments.metadata,
-            own_file=arguments.own,
+            is_metadata_asked=options.is_metadata_asked,
+            own_file=options.own,
         ):
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()

@@ -21,12 +21,10 @@ import os
 import re
 import stat
 import time
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from necroscope.errors import SourceUnavailable, UsageError
 from necroscope.model.bounded_command import run_bounded
@@ -55,8 +53,7 @@ _EXAMPLE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFact:
+class OwnFact(NamedTuple):
     """By a command, or by a file, whose hash may stand for it."""
 
     name: str
@@ -65,8 +62,7 @@ class OwnFact:
     sha256: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OwnFacts:
+class OwnFacts(NamedTuple):
     facts: tuple[OwnFact, ...] = ()
     variables: tuple[str, ...] = ()
 
@@ -95,6 +91,8 @@ def read_own_facts(path: Path) -> OwnFacts:
 
 
 def parse_own_facts(text: str, source: str) -> OwnFacts:
+    import tomllib  # noqa: PLC0415 - few nodes have such a file, and each start would load it
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -5,7 +5,6 @@ The files of a package are base names, directories, and for each base name the n
 directory.
 """
 
-import sqlite3
 import struct
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -28,6 +27,8 @@ def read_headers(root: Path) -> Iterator[bytes]:
     path = next((root / place for place in _PLACES if (root / place).is_file()), None)
     if path is None:
         return
+    import sqlite3  # noqa: PLC0415 - few nodes have such a file, and each start would load it
+
     try:
         database = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
         try:

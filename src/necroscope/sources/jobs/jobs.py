@@ -10,7 +10,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -252,7 +251,7 @@ class Jobs(Source):
             if not self._make_room(tenant_of(uid, process.cgroup)):
                 return
         if self._is_others(found.job, uid):
-            found = replace(found, job=f"{found.job} (uid {uid})")
+            found = found._replace(job=f"{found.job} (uid {uid})")
         comm = clean(newcomer.stat.comm)
         member = FollowedMember(
             pid, comm, process.cgroup, started_ns, found, _cores(pid), process.log, uid=uid,

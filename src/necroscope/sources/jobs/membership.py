@@ -8,8 +8,7 @@ process, so a user can claim to be part of any job; nothing but the story of tha
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import clean
 
@@ -52,8 +51,7 @@ _RAY_NO_JOB: Final = "ffffffff"
 _POD_OF_JOB: Final = re.compile(r"(?P<job>.+)-\d+-[a-z0-9]{5}")
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(NamedTuple):
     """`job` begins with its kind, so that ids of two launchers do not meet."""
 
     job: str

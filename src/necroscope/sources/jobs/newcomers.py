@@ -6,9 +6,8 @@ import os
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.units import NS_PER_S
@@ -36,8 +35,7 @@ _CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK")
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Newcomer:
+class Newcomer(NamedTuple):
     pid: int
     uid: int
     stat: ProcessStat

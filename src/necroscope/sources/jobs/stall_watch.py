@@ -7,7 +7,7 @@ said.
 """
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.units import NS_PER_S
 
@@ -43,8 +43,7 @@ class _Work:
         return self.elapsed_ns >= _WORKED_NS and self.worked_ns >= WORKED_RATIO * self.elapsed_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(NamedTuple):
     """`first` is the pid of who stopped first, at `since_ns`."""
 
     job: str

@@ -5,10 +5,9 @@ it ended. Read once, in the background, when the first recorder of a boot starts
 import json
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.child import Child, read_piece
 from necroscope.model.earlier_boot import EarlierBoot
@@ -36,12 +35,11 @@ _PANIC: Final = "kernel_panic"
 _ORDERLY: Final = ("Journal stopped", "reboot: ")
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """`place` has them: pstore, a crash dump or the journal."""
 
     place: str = ""
-    lines: list[LogLine] = field(default_factory=list)
+    lines: Sequence[LogLine] = ()
 
     @property
     def is_orderly(self) -> bool:

@@ -8,10 +8,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 256 * 1024
 _MOST_FILES: Final = 64
@@ -26,8 +25,7 @@ _PLACES: Final = (
 _PART: Final = re.compile(rb"(\w+#\d+) Part(\d+)\r?\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(NamedTuple):
     """`place` is what a reader calls it."""
 
     place: str

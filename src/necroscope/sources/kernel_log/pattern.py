@@ -7,9 +7,8 @@ spelling of `name`; `name_hex` stays text.
 """
 
 import re
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 COLUMNS: Final = ("cpu", "device", "queue", "pid", "comm")
 # TASK_COMM_LEN is 16 with its zero byte. `clean` writes a byte that cannot be shown as four.
@@ -24,8 +23,7 @@ class Role(Enum):
     ENDS = "is the last line of a sequence, or an event alone"
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """Lines that tell one story. A story is over `window_s` after its last line; its key tells
     stories at the same time apart.
     """
@@ -47,8 +45,7 @@ OOPS: Final = Family("oops", 5)
 NFS: Final = Family("nfs", 10, ("server",))
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     """`keywords`: every line that matches has one of them as a whole word, or begins with `prefix`:
     the cheap first test.
 
@@ -59,7 +56,7 @@ class Pattern:
 
     id: str
     kind: str
-    regex: re.Pattern[str]
+    expression: str
     keywords: tuple[str, ...] = ()
     prefix: str = ""
     family: Family | None = None
@@ -68,6 +65,13 @@ class Pattern:
     alarm: bool = False
     traced: bool = False
     multiline: bool = False
+
+    @property
+    def regex(self) -> re.Pattern[str]:
+        """Compiled when the first line comes that may match, and kept by `re`: of 80 a usual boot
+        needs a few, and all of them took a tenth of the recorder's start.
+        """
+        return re.compile(self.expression)
 
 
 def pattern(
@@ -90,11 +94,10 @@ def pattern(
     a regex demands more than 15 bytes of the kernel's own words in one piece, or the end of the
     record, before it believes what it caught.
     """
-    compiled = re.compile("".join(regex), re.ASCII)
     return Pattern(
         pattern_id,
         kind,
-        compiled,
+        "(?a)" + "".join(regex),
         tuple(keywords.split()),
         prefix,
         family,

@@ -14,7 +14,6 @@ Write none.
 """
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +45,8 @@ def read_user_patterns(path: Path) -> tuple[Pattern, ...]:
 
 
 def parse_user_patterns(text: str, source: str) -> tuple[Pattern, ...]:
+    import tomllib  # noqa: PLC0415 - few nodes have such a file, and each start would load it
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -94,13 +95,13 @@ def _pattern(entry: dict[str, object], where: str, known: set[str]) -> Pattern:
     return Pattern(
         pattern_id,
         kind,
-        _compiled(str(entry["regex"]), where),
+        _checked(str(entry["regex"]), where),
         keywords,
         alarm=bool(entry.get("alarm", False)),
     )
 
 
-def _compiled(regex: str, where: str) -> re.Pattern[str]:
+def _checked(regex: str, where: str) -> str:
     try:
         compiled = re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
@@ -113,4 +114,4 @@ def _compiled(regex: str, where: str) -> re.Pattern[str]:
             f"{where}: {regex!r} matches an empty line, and so every line",
             "say what the line must hold",
         )
-    return compiled
+    return regex

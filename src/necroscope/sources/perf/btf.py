@@ -9,9 +9,8 @@ kept.
 import struct
 from collections.abc import Iterable, Sequence
 from ctypes import Structure, c_char_p, c_int64, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope import native
 from necroscope.errors import SourceUnavailable
@@ -38,8 +37,7 @@ class _Name(Structure):
     _fields_ = tuple((name, c_uint32) for name in ("kind", "text", "number"))
 
 
-@dataclass(frozen=True, slots=True)
-class KernelTypes:
+class KernelTypes(NamedTuple):
     """Types of interest by kind and name, and the places of all types they lead to."""
 
     data: bytes

@@ -4,9 +4,8 @@ core.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.units import NS_PER_S
 from necroscope.profile.core import Core
@@ -17,8 +16,7 @@ _KEPT_NS: Final = 4 * NS_PER_S
 _MOST_TURNS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class SeenTask:
+class SeenTask(NamedTuple):
     """A thread seen on a core in the last turns: how often, its commonest stack, the system call
     argument seen there.
     """

@@ -6,8 +6,7 @@ ends at once; an entry forgets the raise first, so that a raise by an interrupt 
 a wait of the first bucket, which nearly all are, is not searched for its bucket.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.tables import SOFTIRQ_DELAY_BUCKETS, SOFTIRQ_VECTORS
 from necroscope.sources.perf import bpf_assembler as bpf
@@ -25,8 +24,7 @@ _NS_PER_KNS_BITS: Final = 10  # a shift instead of a division: buckets are power
 _STACK_KEY: Final = -4
 
 
-@dataclass(frozen=True, slots=True)
-class Maps:
+class Maps(NamedTuple):
     """Where both programs find their words: descriptors of the map of delays and of that of the
     worst waits.
 

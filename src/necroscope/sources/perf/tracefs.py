@@ -9,9 +9,8 @@ field lies, so that no offset is assumed.
 import ctypes
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.errors import SourceUnavailable
 from necroscope.perf_abi.syscalls import syscall
@@ -26,14 +25,12 @@ _FIELD: Final = re.compile(
 _ID: Final = re.compile(r"^ID: (\d+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     offset: int
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tracepoint:
+class Tracepoint(NamedTuple):
     """One tracepoint as its format file describes it."""
 
     id: int

@@ -2,8 +2,7 @@
 its process has not read, or at the second walk one of those that are looked for.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.sources.perf import bpf_assembler as bpf
 from necroscope.sources.perf import btf
@@ -35,8 +34,7 @@ _AF_UNIX, _TCP = 1, 6
 _ESTABLISHED, _CLOSE_WAIT, _LISTEN = 1, 8, 10
 
 
-@dataclass(frozen=True, slots=True)
-class SockPlaces:
+class SockPlaces(NamedTuple):
     """Offsets; the first five in the beginning of a sock, that of IPv6 where the kernel has it."""
 
     family: int

@@ -3,8 +3,7 @@ bytes of the records they write.
 """
 
 import platform
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.perf.btf import KernelTypes
@@ -51,8 +50,7 @@ WANTED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SystemCalls:
+class SystemCalls(NamedTuple):
     """Where the registers of a system call lie, and of each call, by its number, what one sleeps
     for in it (`system_calls`).
     """
@@ -64,8 +62,7 @@ class SystemCalls:
     sleeps: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(NamedTuple):
     """Since 6.16 (3cf67d61ff98) a kernel with CONFIG_DETECT_HUNG_TASK_BLOCKER knows for which lock
     a task sleeps, and the lock knows its owner.
     """
@@ -75,8 +72,7 @@ class Blocker:
     rwsem_owner: int
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(NamedTuple):
     """Offsets in the running kernel's structures."""
 
     tid: int
@@ -175,8 +171,7 @@ def _find_blocker(types: KernelTypes) -> Blocker | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class WaitMaps:
+class WaitMaps(NamedTuple):
     """Descriptors; all values but the ring's are addressed directly (Linux 5.2)."""
 
     cores: int

@@ -5,7 +5,6 @@ All are held by descriptor: with the recorder they are gone.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -135,7 +134,7 @@ class WaitProbe:
         iterator = types.function("bpf_iter_task")
         self._asleep = self._open_asleep(places, maps, iterator)
         if self._asleep is None:
-            places = replace(places, calls=None)
+            places = places._replace(calls=None)
         scan = ScanProgram(places, maps, threshold_ns).over_tasks()
         self._scan = self._hold(IteratorProgram(scan, iterator))
         programs = WaitPrograms(places, maps, threshold_ns)

@@ -12,9 +12,8 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import clean
 
@@ -38,8 +37,7 @@ def file_reader(root: Path) -> CloseReader:
     return lambda pid, name: _read(f"{root}/proc/{pid}/{name}")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockedTask:
+class BlockedTask(NamedTuple):
     """`functions` are the kernel's, innermost first; None where this process may not ask
     (CAP_SYS_ADMIN).
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import clean
 from necroscope.model.reading import Moment, Reading, Rows, Source
@@ -86,8 +86,7 @@ def _number(text: str | None) -> int | None:
 _NO_ACTION: Final = re.compile(r"\d*[- ]?(?:edge|level|fasteoi)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One interrupt: `label` is its number or name, `counts` one number for each CPU of the
     header.
     """

@@ -3,14 +3,12 @@ parser gives numbers by kind.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 Counts = dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class PopulationFile:
+class PopulationFile(NamedTuple):
     """`path` is below /proc; one below `net` is read in the network namespace of the node's first
     process.
     """

@@ -6,9 +6,8 @@ says that something moved (the memory of the slab caches; sockets, threads, file
 trigger.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
 from necroscope.model.reading import Gap, Moment, Reading, Row, Source, Trouble
@@ -40,8 +39,7 @@ _MAPPINGS: Final = "slab:vm_area_struct"
 _MANY_MAPPINGS: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Walked:
+class _Walked(NamedTuple):
     """What was counted in the background."""
 
     counts: dict[str, int]

@@ -7,9 +7,8 @@ locks and threads. None of these files waits for the process it tells of.
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_S
@@ -28,8 +27,7 @@ _FILE_BYTES: Final = 8192
 _MOST_THREADS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class WaitHolder:
+class WaitHolder(NamedTuple):
     """A task that others wait for; `functions` are the kernel's that it is in, innermost first."""
 
     pid: int

@@ -8,9 +8,8 @@ The stamp is in the zone of the process that wrote it, which in a container need
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.model.names import LINE_LIMIT, clean
 from necroscope.model.units import NS_PER_MS, NS_PER_S
@@ -22,8 +21,7 @@ _TOLERANCE_NS: Final = 60 * NS_PER_S
 _ID: Final = rb"[0-9a-f]{16,64}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(NamedTuple):
     """`key` is the group that names what died; without one every line counts."""
 
     kind: str

@@ -11,9 +11,9 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from necroscope.errors import SourceUnavailable
 from necroscope.model.names import clean
@@ -35,20 +35,18 @@ _SPARE_ENTRIES: Final = 4_096
 _MOST_ENTRIES: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(NamedTuple):
     name: str
     version: str
     firmware: str
     counters: int
 
 
-@dataclass(frozen=True, slots=True)
-class DriverAnswer:
+class DriverAnswer(NamedTuple):
     """What one device said; `left_out` counts the counters beyond the limit."""
 
     driver: Driver
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = MappingProxyType({})
     left_out: int = 0
 
 

@@ -3,21 +3,22 @@
 """
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from necroscope.model.names import clean
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkDevices:
+class NetworkDevices(NamedTuple):
     """The devices' names, and those known by an interrupt number or by a bus name (`virtio2`,
     `0000:00:05.0`).
     """
 
     names: frozenset[str] = frozenset()
-    by_irq: dict[str, str] = field(default_factory=dict)
-    by_bus_name: dict[str, str] = field(default_factory=dict)
+    by_irq: Mapping[str, str] = MappingProxyType({})
+    by_bus_name: Mapping[str, str] = MappingProxyType({})
 
 
 def read(root: Path) -> NetworkDevices:

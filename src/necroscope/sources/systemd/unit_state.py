@@ -6,7 +6,6 @@ reads cgroup files, on a node whose cgroups may be what is sick.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from necroscope.model.names import clean
@@ -78,8 +77,7 @@ class ListedUnit(NamedTuple):
         return self.active_state in ("activating", "deactivating", "reloading")
 
 
-@dataclass(frozen=True, slots=True)
-class UnitState:
+class UnitState(NamedTuple):
     """All but `time` of a row of `units`; None is not known, or means nothing for this type of
     unit.
     """

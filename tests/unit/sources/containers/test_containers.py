@@ -33,6 +33,10 @@ DOCKER = {
 }
 
 
+def says_nothing(reading: Reading) -> bool:
+    return not reading.rows and not reading.gaps and reading.trouble is None
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return make_root(tmp_path, 2)
@@ -150,7 +154,7 @@ def test_a_daemon_that_hangs_is_trouble_and_the_rest_is_read(root: Path) -> None
     ):
         source = Containers(root, 10 * NS_PER_S)
         source._daemons[0]._timeout_s = 0.2
-        assert source.read(at_second(0)) == Reading(), "it is not waited for"
+        assert says_nothing(source.read(at_second(0))), "it is not waited for"
         source._work.wait(20)
         reading = source.read(at_second(1))
         assert reading.trouble is not None

@@ -21,6 +21,10 @@ COLUMNS = [column.name for column in TABLES["units"].columns]
 UNIT = "/org/freedesktop/systemd1/unit/"
 
 
+def says_nothing(reading: Reading) -> bool:
+    return not reading.rows and not reading.gaps and reading.trouble is None
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "run/systemd/system").mkdir(parents=True)
@@ -284,8 +288,8 @@ def test_a_hung_bus_never_holds_the_loop(root: Path) -> None:
         source = Units(
             root, 10 * NS_PER_S, lambda ns: ns, open_bus=lambda where: Bus(where, timeout_s=0.2)
         )
-        assert source.read(at_second(0)) == Reading()
-        assert source.read(at_second(1)) == Reading()
+        assert says_nothing(source.read(at_second(0)))
+        assert says_nothing(source.read(at_second(1)))
         source._work.wait(10)
         trouble = source.read(at_second(2)).trouble
         assert trouble is not None
@@ -295,6 +299,6 @@ def test_a_hung_bus_never_holds_the_loop(root: Path) -> None:
 
 def test_without_systemd_nothing_is_missed(tmp_path: Path) -> None:
     source = Units(tmp_path, 10 * NS_PER_S, lambda ns: ns)
-    assert source.read(Moment(0, 0)) == Reading()
-    assert source.read(Moment(1, 20 * NS_PER_S)) == Reading()
+    assert says_nothing(source.read(Moment(0, 0)))
+    assert says_nothing(source.read(Moment(1, 20 * NS_PER_S)))
     source.close()
