@@ -56,7 +56,7 @@ _DATA_LIMIT_BYTES: Final = 128 << 20
 _KNOWN_BYTES: Final = 1 << 20
 
 
-class Options:
+class _Options:
     """The words that `collector.command` gives, read without argparse, which takes longer to load
     than most stages run.
     """
@@ -82,7 +82,7 @@ class Options:
 
 
 def main() -> None:
-    options = Options(sys.argv[1:])
+    options = _Options(sys.argv[1:])
     _settle()
     known = json.loads(sys.stdin.read(_KNOWN_BYTES) or "{}")
     try:
