@@ -345,15 +345,14 @@ def test_a_process_about_which_no_answer_came_is_asked_about_again(
 def test_a_script_that_becomes_a_rank_is_found(source: Jobs, tmp_path: Path) -> None:
     """A supervisor's script waits for something, sets the variables and turns into the program."""
     code = f"read line; RANK=3 WORLD_SIZE=4 MASTER_ADDR=h exec {sys.executable} -c 'input()'"
-    script = subprocess.Popen(["sh", "-c", code], stdin=subprocess.PIPE)
+    script = subprocess.Popen(["sh", "-c", code], stdin=subprocess.PIPE, bufsize=0)
     try:
         assert isinstance(source._lookup, DirectReader)
         while script.pid not in source._lookup.asked:
             source.read(Moment(time.time_ns(), time.monotonic_ns()))
         assert script.stdin is not None
         script.stdin.write(b"go\n")
-        script.stdin.flush()
-        wait_for_new_name(script.pid)  # by the source's clock it is too old to be looked at twice
+        wait_for_new_name(script.pid)  # too old to be looked at twice
         assert read_until(source, "job_members", script.pid)["rank"] == 3
     finally:
         script.kill()
