@@ -2,7 +2,7 @@
 a flush at a time, at another time of day.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,8 +118,7 @@ class ReplayedRecording:
         due = [pin for pin in self._kept.pins if from_ns <= pin.to_ns - after_ns < to_ns]
         if due:
             moved = [
-                replace(pin, from_ns=pin.from_ns + self._by_ns, to_ns=pin.to_ns + self._by_ns)
-                for pin in due
+                Pin(pin.from_ns + self._by_ns, pin.to_ns + self._by_ns, pin.reason) for pin in due
             ]
             self._pins += moved
             write_pins(self.directory, self._pins)
