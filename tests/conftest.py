@@ -85,6 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _when(item: pytest.Item) -> pytest.MarkDecorator | None:
     """When scripts/test runs it, if not beside all others."""
+    if item.get_closest_marker("slow"):
+        return None
     is_live = bool({"kernel", "one_thread", "alone"} & {mark.name for mark in item.iter_markers()})
     parts = item.path.relative_to(item.config.rootpath).parts
     if "integration" not in parts or item.path.stem in BESIDE_OTHERS:

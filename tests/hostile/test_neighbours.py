@@ -131,6 +131,7 @@ def test_a_hostile_perf_map_costs_others_no_names(record, busy, hostile):
     assert largest < MOST_RSS_BYTES
 
 
+@pytest.mark.slow
 def test_a_storm_of_short_processes_neither_ends_nor_blinds_nor_fills_it(record, hostile):
     recorder = record()
     recorder.wait_for_rows("cores", 2)

@@ -132,6 +132,7 @@ def frames_of_others(store: Store, own: str) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_forty_programs_of_62000_mappings_do_not_fill_the_recorder(record, cgroup, compiled, leaks):
     command = [compiled(MANY_MAPPINGS), str(MAPPINGS)]
     hostile = [

@@ -136,6 +136,7 @@ def diagnosed_cause(recording: Path) -> str:
     return str(first["verdict"]["cause"])
 
 
+@pytest.mark.slow
 def test_the_page_names_the_node_the_cause_and_the_fact(
     namespaces: dict[str, Namespace],
     record: Callable[..., RunningRecorder],

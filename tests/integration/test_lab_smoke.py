@@ -63,6 +63,7 @@ def recorded_during(label: dict[str, Any], directory: Path, table: str) -> list[
     return list(Store.open(directory).rows(table, *span).to_pylist())
 
 
+@pytest.mark.slow
 def test_a_hog_fills_its_core(tmp_path: Path) -> None:
     label = run_lab("userspace-hog", tmp_path / "r", 5)
     assert (label["cause"], label["mode"]) == ("userspace-hog", "user")
@@ -73,6 +74,7 @@ def test_a_hog_fills_its_core(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_blackout_delays_packets(tmp_path: Path) -> None:
     label = run_lab("softirq-blackout", tmp_path / "r", 8)
     assert label["impact"]["packet_delay_max_ms"] > 800
@@ -83,6 +85,7 @@ def test_a_blackout_delays_packets(tmp_path: Path) -> None:
     assert causes_named(label, tmp_path / "r")[0] in (label["cause"], label["twin"])
 
 
+@pytest.mark.slow
 def test_zombies_are_walked_and_gone_after(tmp_path: Path) -> None:
     label = run_lab("zombie-memcg-walk", tmp_path / "r", 10)
     assert label["impact"]["memory_cgroups"] > 7000
