@@ -129,7 +129,7 @@ class Node:
 
 
 @dataclass
-class Measured:
+class Measurements:
     latencies_s: list[float] = field(default_factory=list)
     statuses: Counter[str] = field(default_factory=Counter)
     health_s: list[float] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Measured:
     mean_ms: dict[str, float] = field(default_factory=dict)
 
 
-def push(node: Node, measured: Measured) -> None:
+def push(node: Node, measured: Measurements) -> None:
     body = encode(node.batch())
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Encoding": "gzip"}
     began_s = time.perf_counter()
@@ -155,13 +155,13 @@ def push(node: Node, measured: Measured) -> None:
     measured.sent_bytes += len(body)
 
 
-def send_all(due: "queue.Queue[Node | None]", measured: Measured) -> None:
+def send_all(due: "queue.Queue[Node | None]", measured: Measurements) -> None:
     while (node := due.get()) is not None:
         push(node, measured)
 
 
 def ask_health(
-    port: int, pid: int, began_s: float, measured: Measured, done: threading.Event
+    port: int, pid: int, began_s: float, measured: Measurements, done: threading.Event
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     page_bytes, printed_s = os.sysconf("SC_PAGE_SIZE"), -1e9
@@ -198,11 +198,11 @@ def start(lake: str, scratch: Path) -> tuple["subprocess.Popen[str]", int]:
     return process, int(found[1])
 
 
-def drive(process: "subprocess.Popen[str]", port: int, arguments: argparse.Namespace) -> Measured:
+def drive(process: "subprocess.Popen[str]", port: int, arguments: argparse.Namespace) -> Measurements:
     """Every node in its own second of the minute, so that they come evenly; a sender that is late
     sends at once.
     """
-    measured, done = Measured(), threading.Event()
+    measured, done = Measurements(), threading.Event()
     due: queue.Queue[Node | None] = queue.Queue()
     nodes = [Node(number, port) for number in range(arguments.nodes)]
     senders = [threading.Thread(target=send_all, args=(due, measured)) for _ in range(SENDERS)]
@@ -231,7 +231,7 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def summary(measured: Measured, used_s: float, elapsed_s: float, lake: Lake) -> dict[str, Any]:
+def summary(measured: Measurements, used_s: float, elapsed_s: float, lake: Lake) -> dict[str, Any]:
     latencies, health = np.array(measured.latencies_s) * 1000, np.array(measured.health_s) * 1000
     files = lake.list("tables")
     pulses = distinct("pulses", lake.dataset("pulses").to_table()).num_rows

@@ -77,7 +77,7 @@ SLOW(fdatasync)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurements:
     cost: Cost
     recording: Path
 
@@ -98,11 +98,11 @@ class Measured:
         ]
 
 
-def record(work: Path, name: str, prefix: list[str], environment: dict[str, str]) -> Measured:
+def record(work: Path, name: str, prefix: list[str], environment: dict[str, str]) -> Measurements:
     recording = work / name
     command = [*prefix, sys.executable, "-m", "necroscope", *RECORD, str(recording)]
     child = MeasuredChild([*command, "--for", f"{SECONDS}s"], work / f"{name}.log", environment)
-    return Measured(child.finish(None, timeout_s=SECONDS + 120), recording)
+    return Measurements(child.finish(None, timeout_s=SECONDS + 120), recording)
 
 
 def processes(work: Path) -> list[str]:

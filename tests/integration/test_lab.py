@@ -17,7 +17,7 @@ from necroscope.lab.actor import marked
 from necroscope.lab.label import LABEL_FILE
 from necroscope.lab.ledger import ENVIRONMENT, ActLedger
 from necroscope.lab.machine_state import MachineState, left_behind
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.run import Request, run
 from necroscope.lab.scenario import ImpactMissing, Scenario, Truth
 from necroscope.lab.stage import Stage
@@ -52,7 +52,7 @@ class Everything(Scenario):
     def provoke(self, stage: Stage) -> None:
         stage.hold()
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         raise ImpactMissing("nothing came of it")
 
 

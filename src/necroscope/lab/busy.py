@@ -4,12 +4,12 @@ it did not.
 
 from typing import Any
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Truth, reached
 from necroscope.lab.stage import Stage
 
 
-def busy_and_well(stage: Stage, measured: Measured, *, least_busy: float) -> Truth:
+def busy_and_well(stage: Stage, measured: Measurements, *, least_busy: float) -> Truth:
     """Cores that were busy enough to be looked at, and a probe that nobody held up."""
     cores = sorted({stage.core, *stage.other_cores})
     busy = sum(

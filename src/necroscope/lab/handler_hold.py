@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from typing import ClassVar
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.network import FAR_ADDRESS, NEAR_ADDRESS
 from necroscope.lab.packets import flood
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
@@ -52,7 +52,7 @@ class HandlerHold(Scenario):
         )
         stage.hold(self.sender)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         softnet = measured.softnet(stage.core)
         impact = {
             "softirq_share": reached(
@@ -84,7 +84,7 @@ class LittleToPass:
     cause: ClassVar[str | None] = None
     least_packets_per_s: ClassVar[int] = 2_000
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         share = measured.shares(stage.core)["softirq"]
         packets = measured.softnet(stage.core)["processed"] / stage.seconds
         return Truth(

@@ -78,7 +78,7 @@ class MachineState:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Leftovers:
     """What is there after a run and was not before: of the run, and of others on the machine, who
     also live on.
     """
@@ -87,7 +87,7 @@ class Left:
     by_others: list[str]
 
 
-def left_behind(before: MachineState, mark: str, own_names: list[str]) -> Left:
+def left_behind(before: MachineState, mark: str, own_names: list[str]) -> Leftovers:
     """What is on its way out (a cgroup is freed later, by a worker) gets a moment. A name of the
     run tells what is its own; processes and programs are told apart already, and only the run makes
     dead cgroups by the hundred.
@@ -103,7 +103,7 @@ def left_behind(before: MachineState, mark: str, own_names: list[str]) -> Left:
         by_others = [each for each in named if not any(name in each for name in own_names)]
         by_run = [each for each in found if each not in by_others]
         if not by_run or time.monotonic() > deadline:
-            return Left(by_run, by_others)
+            return Leftovers(by_run, by_others)
         time.sleep(0.2)
 
 

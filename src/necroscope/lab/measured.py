@@ -30,7 +30,7 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurements:
     """All readings of all watched files, and the packets; a question without a window asks about
     the incident.
     """

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -39,7 +39,7 @@ class WaitScenario(Scenario):
     logs: list[str]
     culprit: KnownCulprit
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:  # noqa: ARG002
         worst_ms, what = max(map(measured.highest, self.logs)), "longest wait in ms"
         if self.cause is None:
             return Truth({"worst_wait_ms": reached(what, worst_ms, at_most=self.worst_ms)})

@@ -21,7 +21,7 @@ from necroscope.lab.actor import MARK
 from necroscope.lab.label import LABEL_FILE, label_of
 from necroscope.lab.ledger import ActLedger, state_directory
 from necroscope.lab.machine_state import MachineState, left_behind
-from necroscope.lab.measured import Measured, Window
+from necroscope.lab.measured import Measurements, Window
 from necroscope.lab.meter import Meter
 from necroscope.lab.names import invent
 from necroscope.lab.network import read_packets
@@ -109,7 +109,7 @@ class _Run:
             self._scenario.prepare(stage)
             baseline, incident = self._record()
             self._say("verifying the impact")
-            measured = Measured(dict(self._meter.readings), baseline, incident, self._packets())
+            measured = Measurements(dict(self._meter.readings), baseline, incident, self._packets())
             truth = self._scenario.verify(stage, measured)
         finally:
             self._meter.stop()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from necroscope.errors import ExperimentFailed
 
 if TYPE_CHECKING:
-    from necroscope.lab.measured import Measured
+    from necroscope.lab.measured import Measurements
     from necroscope.lab.stage import Stage
 
 MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -95,7 +95,7 @@ class Scenario(ABC):
         """Make it happen, and return when it has lasted `stage.seconds`."""
 
     @abstractmethod
-    def verify(self, stage: "Stage", measured: "Measured") -> Truth:
+    def verify(self, stage: "Stage", measured: "Measurements") -> Truth:
         """The truth, from what the lab measured itself; ImpactMissing if it was not reached."""
 
     @classmethod

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from necroscope.lab.actor import Actor
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import (
     CannotProvoke,
     KnownCulprit,
@@ -105,7 +105,7 @@ class StateWalk(Scenario):
         self.walker = self.start_walker(stage)
         stage.hold(self.maker, self.walker)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         shares = measured.shares(stage.core)
         turns_s = [float(line) for line in self.log.read_text().split()]
         impact = {

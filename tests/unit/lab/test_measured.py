@@ -2,7 +2,7 @@
 
 import pytest
 
-from necroscope.lab.measured import Delays, Measured
+from necroscope.lab.measured import Delays, Measurements
 
 S = 1_000_000_000
 JIFFIES = 100
@@ -15,8 +15,8 @@ def stat(user: int, system: int, idle: int) -> str:
     )
 
 
-def readings(path: str, *texts: str, every_s: float = 1.0) -> Measured:
-    return Measured(
+def readings(path: str, *texts: str, every_s: float = 1.0) -> Measurements:
+    return Measurements(
         {path: [(int(i * every_s * S), text) for i, text in enumerate(texts)]},
         (0, 2 * S),
         (2 * S, 100 * S),
@@ -97,7 +97,7 @@ def test_softnet_rows_carry_their_core() -> None:
 def test_a_freeze_is_when_the_timer_ticks_and_no_softirq_runs() -> None:
     ran = [0, 1, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4]
     ticks = [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7]  # at the end the core is idle: neither goes on
-    measured = Measured(
+    measured = Measurements(
         {
             "/proc/softirqs": [(i * S, f" CPU0\n TIMER: {value}\n") for i, value in enumerate(ran)],
             "/proc/interrupts": [
@@ -118,6 +118,6 @@ def test_a_task_ran_and_waited() -> None:
 
 def test_packets_that_never_came_are_lost_and_not_fast() -> None:
     packets = [(3 * S, 1_000_000), (4 * S, None), (5 * S, 9_000_000), (1 * S, 5)]
-    measured = Measured({}, (0, 2 * S), (2 * S, 9 * S), packets)
+    measured = Measurements({}, (0, 2 * S), (2 * S, 9 * S), packets)
     assert measured.delays() == Delays(sent=3, lost=1, p99_ms=9.0, max_ms=9.0)
     assert measured.delays(measured.baseline).sent == 1

@@ -14,7 +14,7 @@ import socket
 import time
 
 from necroscope.lab.busy import busy_and_well
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -70,7 +70,7 @@ class BulkTcp(Scenario):
         )
         stage.hold(taker, sender)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.7)
         rate = measured.growth(str(self.log), "sent") / stage.seconds
         truth.impact["bytes_per_s"] = reached("bytes a second", rate, at_least=50e6)

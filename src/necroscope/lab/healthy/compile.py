@@ -17,7 +17,7 @@ import subprocess
 from pathlib import Path
 
 from necroscope.lab.busy import busy_and_well
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth
 from necroscope.lab.stage import Stage
 
@@ -67,5 +67,5 @@ class Compile(Scenario):
         seeds = [stage.random.randrange(1 << 16) for _ in cores]
         stage.hold(*(stage.start(build, str(stage.scratch), seed, comm="make") for seed in seeds))
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         return busy_and_well(stage, measured, least_busy=0.6 * (1 + len(stage.other_cores)))

@@ -13,7 +13,7 @@ somebody must wait.
 """
 
 from necroscope.lab.incidents.userspace_hog import spin
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -42,7 +42,7 @@ class FifoSpinnerHarmless(Scenario):
             )
         )
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         delays = measured.delays()
         return Truth(
             {

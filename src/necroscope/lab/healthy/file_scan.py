@@ -17,7 +17,7 @@ import time
 from typing import Final
 
 from necroscope.lab.busy import busy_and_well
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import CannotProvoke, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -78,7 +78,7 @@ class FileScan(Scenario):
             stage.start(read_through, str(self.file), str(self.log), comm=stage.invent("app"))
         )
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.02)
         rate = measured.growth(self.log, "read") / stage.seconds
         truth.impact["bytes_per_s"] = reached("bytes a second", rate, at_least=10e6)

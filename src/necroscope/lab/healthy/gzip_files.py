@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 from necroscope.lab.busy import busy_and_well
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth
 from necroscope.lab.stage import Stage
 
@@ -69,5 +69,5 @@ class Gzip(Scenario):
             )
         )
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         return busy_and_well(stage, measured, least_busy=0.6)

@@ -9,7 +9,7 @@ on every node of a fleet.
 What must be seen: no incident.
 """
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -20,6 +20,6 @@ class Idle(Scenario):
     def provoke(self, stage: Stage) -> None:
         stage.hold()
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         busy = 1 - measured.shares(stage.core)["idle"]
         return Truth({"busy_share": reached("busy share of the core", busy, at_most=0.5)})

@@ -10,7 +10,7 @@ What must be seen: nothing wrong.
 """
 
 from necroscope.lab.incidents.stopped_server import StoppedAnswers
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Truth
 from necroscope.lab.stage import Stage
 
@@ -20,5 +20,5 @@ class IdleClient(StoppedAnswers):
     twin = "stopped-server"
     questions = 5
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         return Truth({"stopped_s": self.stopped_s(stage, measured)})

@@ -14,7 +14,7 @@ reached.
 import time
 from pathlib import Path
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -65,7 +65,7 @@ class ManyContainers(Scenario):
         ]
         stage.hold(stage.start(read_figures, files, 1.0, comm=stage.invent("agent")))
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         shares = measured.shares(stage.core)
         return Truth(
             {

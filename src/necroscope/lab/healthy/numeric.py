@@ -13,7 +13,7 @@ full of it.
 import random
 
 from necroscope.lab.busy import busy_and_well
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth
 from necroscope.lab.stage import Stage
 
@@ -50,5 +50,5 @@ class Numeric(Scenario):
             )
         )
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         return busy_and_well(stage, measured, least_busy=0.7 * (1 + len(stage.other_cores)))

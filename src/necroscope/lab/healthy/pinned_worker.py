@@ -15,7 +15,7 @@ from typing import Final
 
 from necroscope.lab.busy import busy_and_well
 from necroscope.lab.incidents.userspace_hog import spin
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.model.units import NS_PER_US
@@ -41,7 +41,7 @@ class PinnedWorker(Scenario):
             )
         )
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.9)
         waited = waited_share(measured)
         truth.impact["waited_share"] = reached(
@@ -50,7 +50,7 @@ class PinnedWorker(Scenario):
         return truth
 
 
-def waited_share(measured: Measured) -> float:
+def waited_share(measured: Measurements) -> float:
     """By the kernel's own count."""
     stalled_us = [
         (time_ns, int(some[1]))

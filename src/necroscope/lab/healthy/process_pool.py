@@ -14,7 +14,7 @@ import multiprocessing
 import os
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.noted_waits import NotedWaits
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
@@ -49,6 +49,6 @@ class ProcessPool(Scenario):
         workers, pause_s = stage.random.randrange(3, 6), stage.random.uniform(1.5, 3)
         stage.hold(stage.start(serve, workers, pause_s, self.log, comm=stage.invent("app")))
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:  # noqa: ARG002
         worst_ms = measured.highest(self.log)
         return Truth({"worst_wait_ms": reached("longest wait for work", worst_ms, at_least=2000)})

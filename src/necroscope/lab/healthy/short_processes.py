@@ -13,7 +13,7 @@ import os
 import subprocess
 
 from necroscope.lab.busy import busy_and_well
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -42,7 +42,7 @@ class ShortProcesses(Scenario):
             )
         )
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.2)
         rate = measured.growth("/proc/stat", "processes") / stage.seconds
         truth.impact["forks_per_s"] = reached("processes a second", rate, at_least=60)

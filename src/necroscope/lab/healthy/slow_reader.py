@@ -13,7 +13,7 @@ import time
 
 from necroscope.lab.actor import Actor
 from necroscope.lab.incidents.stalled_reader import LogPipe
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -34,6 +34,6 @@ class SlowReader(LogPipe):
         pause_s = stage.random.uniform(0.8, 2.5)
         return stage.start(read_slowly, self.pipe, pause_s, comm=stage.invent("agent"))
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         stood_s = self.stood_s(stage, measured)
         return Truth({"stood_s": reached("seconds in which the writer stood", stood_s, at_least=5)})

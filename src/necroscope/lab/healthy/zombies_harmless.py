@@ -14,7 +14,7 @@ is slow.
 
 from necroscope.lab.cgroup import mount_points
 from necroscope.lab.crash_loop import NEEDS, start_crash_loop
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.lab.zombies import read_statistics, speed_up
@@ -40,7 +40,7 @@ class ZombiesHarmless(Scenario):
         )
         stage.hold(reader)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         peak = measured.peak_share(stage.core, ("system",), 2.0)
         impact = {
             "memory_cgroups": reached(

@@ -19,7 +19,7 @@ import signal
 import time
 
 from necroscope.lab import fuse_server
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import (
     CannotProvoke,
     KnownCulprit,
@@ -77,7 +77,7 @@ class BlockedIo(Scenario):
         stage.hold(self.server, *self.readers)
         self.server.signal(signal.SIGUSR2)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         blocked = [self._share_blocked(measured, reader.pid) for reader in self.readers]
         impact = {
             "readers": len(blocked),
@@ -97,7 +97,7 @@ class BlockedIo(Scenario):
             origin=KnownOrigin("process", self.server.comm, also=(self.source, self.mount)),
         )
 
-    def _share_blocked(self, measured: Measured, pid: int, *, before: bool = False) -> float:
+    def _share_blocked(self, measured: Measurements, pid: int, *, before: bool = False) -> float:
         texts = measured.texts(f"/proc/{pid}/stat", measured.baseline if before else None)
         states = [text.rsplit(")", 1)[1].split()[0] for _, text in texts]
         return round(states.count("D") / max(1, len(states)), 3)

@@ -22,7 +22,7 @@ import os
 import time
 from pathlib import Path
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -109,7 +109,7 @@ class CompactionStall(Scenario):
         )
         stage.hold(self.job, self.server)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         scanned, moved = (
             measured.growth("/proc/vmstat", key)
             for key in ("compact_migrate_scanned", "pgmigrate_success")

@@ -16,7 +16,7 @@ limit is to act on.
 import time
 from pathlib import PurePosixPath
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -66,7 +66,7 @@ class CpuQuotaThrottle(Scenario):
         ]
         stage.hold(*self.workers)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         unit_s = 1e-6 if self.cgroup.is_v2 else 1e-9
         throttled_s = (
             measured.growth(self.stat, "throttled_usec" if self.cgroup.is_v2 else "throttled_time")

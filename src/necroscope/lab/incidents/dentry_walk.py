@@ -19,7 +19,7 @@ import os
 import time
 from pathlib import Path
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -96,7 +96,7 @@ class DentryWalk(Scenario):
         )
         stage.hold(self.cleaner)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         removals_s = (
             [float(line) for line in self.log.read_text().split()] if self.log.exists() else []
         )

@@ -17,7 +17,7 @@ core: it is not the one who makes them wait.
 from typing import Any
 
 from necroscope.lab import mapped_stream, watermarks
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.settled_cgroups import settle_many
 from necroscope.lab.stage import Stage
@@ -56,7 +56,7 @@ class DirectReclaim(Scenario):
             ]
             stage.hold(presser, *self.workers)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         stalls = sum(
             measured.growth("/proc/vmstat", f"allocstall_{zone}")
             for zone in ("dma", "dma32", "normal", "movable")

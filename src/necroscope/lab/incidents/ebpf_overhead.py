@@ -18,7 +18,7 @@ import os
 import time
 
 from necroscope.lab import raw_tracepoint
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.sources.perf.bpf_assembler import MAP_LOOKUP, R0, R1, R2, R6, R10, Program
@@ -104,7 +104,7 @@ class EbpfOverhead(Scenario):
         stage.watch_task(self.agent.pid)
         stage.hold(self.agent, self.application)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         before = self._calls_per_cpu_s(measured, measured.baseline)
         during = max(1.0, self._calls_per_cpu_s(measured, measured.incident))
         impact = {
@@ -136,7 +136,7 @@ class EbpfOverhead(Scenario):
             ),
         )
 
-    def _calls_per_cpu_s(self, measured: Measured, window: tuple[int, int]) -> float:
+    def _calls_per_cpu_s(self, measured: Measurements, window: tuple[int, int]) -> float:
         """By the application's own CPU time: what others take of its core is not the program's
         doing.
         """

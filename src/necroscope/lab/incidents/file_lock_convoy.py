@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from necroscope.lab.actor import Actor
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.noted_waits import NotedWaits, WaitScenario
 from necroscope.lab.scenario import KnownCulprit
 from necroscope.lab.stage import Stage
@@ -50,7 +50,7 @@ def want(path: str, log: str) -> None:
         time.sleep(0.05)
 
 
-def measure_queue_s(stage: Stage, measured: Measured, holder: Actor) -> float:
+def measure_queue_s(stage: Stage, measured: Measurements, holder: Actor) -> float:
     """How long jobs stood behind the holder, by /proc/locks, which the stage must watch."""
     looks = [text for _, text in measured.texts("/proc/locks")]
     stood = sum("->" in text and f" {holder.pid} " in text for text in looks)

@@ -18,7 +18,7 @@ milliseconds and whose names say nothing; the fork rate far above before. The cu
 import mmap
 import os
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -64,7 +64,7 @@ class ForkExecChurn(Scenario):
         )
         stage.hold(self.agent)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         forks = measured.growth("/proc/stat", "processes") / stage.seconds
         before_s = (measured.baseline[1] - measured.baseline[0]) / 1e9
         impact = {

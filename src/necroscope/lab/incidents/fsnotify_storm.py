@@ -17,7 +17,7 @@ import ctypes
 import os
 import select
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import (
     CannotProvoke,
     KnownCulprit,
@@ -100,7 +100,7 @@ class FsnotifyStorm(Scenario):
         stage.watch_task(self.writer.pid)
         stage.hold(self.writer, self.watcher)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         run_s, _ = measured.schedstat(self.writer.pid)
         writes = max(1, measured.highest(self.log))
         impact = {

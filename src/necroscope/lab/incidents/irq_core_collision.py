@@ -17,7 +17,7 @@ packets late by as much; no softirq is frozen.
 """
 
 from necroscope.lab import timer_list
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.lab.threaded_poll import poll_by_thread
@@ -47,7 +47,7 @@ class IrqCoreCollision(Scenario):
         )
         stage.hold(self.holder, self.reader)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         peak = measured.peak_share(stage.core, ("system",), seconds=0.8)
         _, waited_s = measured.schedstat(self.poller)
         impact = {

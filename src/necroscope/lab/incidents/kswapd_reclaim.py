@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from necroscope.lab import mapped_stream, watermarks
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import (
     CannotProvoke,
     KnownCulprit,
@@ -73,7 +73,7 @@ class KswapdReclaim(Scenario):
             ]
             stage.hold(presser, *self.readers)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         by_kswapd, by_tasks = (
             measured.growth("/proc/vmstat", f"pgscan_{who}") for who in ("kswapd", "direct")
         )

@@ -20,7 +20,7 @@ own limit.
 
 import mmap
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.settled_cgroups import settle_many
 from necroscope.lab.stage import Stage
@@ -68,7 +68,7 @@ class MemcgLimitReclaim(Scenario):
         )
         stage.hold(self.reader)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         hits = self._limit_hits(measured) / stage.seconds
         impact = {
             "system_share": reached(
@@ -91,7 +91,7 @@ class MemcgLimitReclaim(Scenario):
             ),
         )
 
-    def _limit_hits(self, measured: Measured) -> int:
+    def _limit_hits(self, measured: Measurements) -> int:
         path = self.pod.file(self.counter)
         if self.pod.is_v2:
             return measured.growth(path, "max")

@@ -21,7 +21,7 @@ import select
 import time
 from pathlib import Path
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -128,7 +128,7 @@ class MountinfoReparse(Scenario):
         (self.inside / "go").touch()
         stage.hold(self.reader, self.mounter)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         run_s, _ = measured.schedstat(self.reader.pid)
         impact = {
             "system_share": reached(

@@ -15,7 +15,7 @@ receive path. The rules are to act on, not the device.
 
 import shutil
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.network import FAR_ADDRESS, NEAR_ADDRESS
 from necroscope.lab.packets import flood
 from necroscope.lab.scenario import (
@@ -85,7 +85,7 @@ class NetfilterRules(Scenario):
         )
         stage.hold(self.sender)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         softnet = measured.softnet(stage.core)
         delays = measured.delays()
         is_lossy = (

@@ -16,7 +16,7 @@ firmware or the host it is on is to act on, and CPU work is in vain. The log lin
 import time
 
 from necroscope.lab import ena_log
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -47,7 +47,7 @@ class NicDeviceFault(Scenario):
             stage.write_kmsg(line, ena_log.ERROR)
         stage.hold()
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         delays = measured.delays()
         impact = {
             "log_lines_of": f"ENA {self.device.version}",

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from necroscope.lab import ena_log, timer_list
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.network import Network
 from necroscope.lab.scenario import (
     CannotProvoke,
@@ -126,7 +126,7 @@ class NicReset(Scenario):
         self.reader = stage.start(read_slowly, *arguments, comm=comm, cpu=stage.core, files=files)
         stage.hold(self.reader, self.guard)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         peak = measured.peak_share(stage.core, ("system",), seconds=3.0)
         resets = measured.highest(self.log, "resets")
         impact = {

@@ -14,7 +14,7 @@ all the time.
 import time
 
 from necroscope.lab.incidents.userspace_hog import spin
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.noted_waits import NotedWaits
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
@@ -73,7 +73,7 @@ class NoisyNeighbour(Scenario):
         )
         stage.hold(self.server, *self.workers)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         worst_ms = measured.highest(self.log)
         return Truth(
             {"worst_wait_ms": reached("longest wait in ms", worst_ms, at_least=300)},

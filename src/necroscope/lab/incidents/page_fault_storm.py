@@ -17,7 +17,7 @@ import ctypes
 import mmap
 import threading
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -57,7 +57,7 @@ class PageFaultStorm(Scenario):
         )
         stage.hold(self.process)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         faults = measured.growth("/proc/vmstat", "pgfault") / stage.seconds
         impact = {
             "system_share": reached(

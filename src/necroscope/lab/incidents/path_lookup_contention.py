@@ -19,7 +19,7 @@ import ctypes
 import os
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import (
     CannotProvoke,
     KnownCulprit,
@@ -92,7 +92,7 @@ class PathLookupContention(Scenario):
             stage.watch_task(actor.pid)
         stage.hold(self.holder, *self.workers)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         shares = measured.shares(stage.core)
         impact = {
             "system_share": reached("system share of the core", shares["system"], at_least=0.6),

@@ -19,7 +19,7 @@ import time
 import zlib
 from itertools import pairwise
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.model.units import NS_PER_S
@@ -78,7 +78,7 @@ class PeriodicJob(Scenario):
         self.stat = stage.watch(f"/proc/{self.scheduler.pid}/stat")
         stage.hold(self.scheduler, self.service)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         ends_ns = _ends_of_jobs(measured, self.stat)
         gaps_s = [(after - before) / NS_PER_S for before, after in pairwise(ends_ns)]
         regular = [gap_s for gap_s in gaps_s if abs(gap_s - self.period_s) < 0.2 * self.period_s]
@@ -106,7 +106,7 @@ class PeriodicJob(Scenario):
         )
 
 
-def _ends_of_jobs(measured: Measured, stat: str) -> list[int]:
+def _ends_of_jobs(measured: Measurements, stat: str) -> list[int]:
     """When the scheduler reaped a child that had worked for half a second at least (cutime of
     /proc/PID/stat).
     """

@@ -17,7 +17,7 @@ import os
 import socket
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -80,7 +80,7 @@ class ProcNetScan(Scenario):
         )
         stage.hold(self.reader, *self.holders)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         shares = measured.shares(stage.core)
         before = measured.shares(stage.core, measured.baseline)["system"]
         impact = {

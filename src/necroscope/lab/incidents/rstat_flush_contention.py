@@ -21,7 +21,7 @@ import os
 import time
 from pathlib import Path
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -103,7 +103,7 @@ class RstatFlushContention(Scenario):
         stage.watch(self.logs[0])
         stage.hold(self.mapper, *self.readers)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         flushing_s = measured.highest(self.logs[0]) / 1e3
         impact = {
             "system_share": reached(

@@ -16,7 +16,7 @@ and ksoftirqd tell nothing.
 """
 
 from necroscope.lab.incidents.userspace_hog import spin
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.lab.threaded_poll import poll_by_thread
@@ -39,7 +39,7 @@ class RealTimeHog(Scenario):
         )
         stage.hold(self.hog)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         _, waited_s = measured.schedstat(self.poller)
         impact = {
             "user_share": reached(

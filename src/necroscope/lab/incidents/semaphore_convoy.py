@@ -16,7 +16,7 @@ import multiprocessing
 import os
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.noted_waits import NotedWaits
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
@@ -60,7 +60,7 @@ class SemaphoreConvoy(Scenario):
         )
         stage.hold(self.server)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:  # noqa: ARG002
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:  # noqa: ARG002
         worst_ms = measured.highest(self.log)
         return Truth(
             {"worst_wait_ms": reached("longest wait in ms", worst_ms, at_least=3000)},

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from necroscope.lab.incidents.file_lock_convoy import locked, measure_queue_s, want
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.noted_waits import WaitScenario
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Truth, reached
 from necroscope.lab.stage import Stage
@@ -78,7 +78,7 @@ class SilentBackend(LockedQuestions):
     twin = "quick-backend"
     stops_after_s = 2.0
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         stood_s = measure_queue_s(stage, measured, self.holder)
         return Truth(
             {"stood_s": reached("seconds in which jobs stood", stood_s, at_least=8)},

@@ -17,7 +17,7 @@ and the process that is in the kernel meanwhile.
 
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.softirq_hold import SoftirqHold
 from necroscope.lab.stage import Stage
@@ -49,7 +49,7 @@ class SoftirqBlackout(Scenario):
         )
         stage.hold(self.holder)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         freeze_s = measured.longest_softirq_freeze_s(stage.core)
         impact = {
             "longest_softirq_freeze_s": reached(

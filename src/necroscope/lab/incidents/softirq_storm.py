@@ -17,7 +17,7 @@ import resource
 import socket
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.network import NEAR_ADDRESS
 from necroscope.lab.packets import flood
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
@@ -72,7 +72,7 @@ class SoftirqStorm(Scenario):
         )
         stage.hold(self.sender, self.listener)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         softnet = measured.softnet(stage.core)
         impact = {
             "softirq_share": reached(

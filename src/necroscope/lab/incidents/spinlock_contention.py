@@ -19,7 +19,7 @@ import os
 import struct
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import (
     CannotProvoke,
     KnownCulprit,
@@ -82,7 +82,7 @@ class SpinlockContention(Scenario):
             stage.watch_task(worker.pid)
         stage.hold(*self.workers)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         locks = max((text.count("\n") for _, text in measured.texts("/proc/locks")), default=0)
         impact = {
             "system_share": reached(

@@ -17,7 +17,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from necroscope.lab.actor import Actor
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -56,7 +56,7 @@ class LogPipe(Scenario):
         stage.watch(f"/proc/{self.service.pid}/wchan")
         stage.hold(self.reader, self.service)
 
-    def stood_s(self, stage: Stage, measured: Measured) -> float:
+    def stood_s(self, stage: Stage, measured: Measurements) -> float:
         """How long the service was found in write(2), by the kernel's own word."""
         looks = [text for _, text in measured.texts(f"/proc/{self.service.pid}/wchan")]
         inside = sum("pipe_write" in text for text in looks)
@@ -73,7 +73,7 @@ class StalledReader(LogPipe):
     def start_reader(self, stage: Stage) -> Actor:
         return stage.start(read_and_stop, self.pipe, 2.0, comm=stage.invent("agent"))
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         stood_s = self.stood_s(stage, measured)
         return Truth(
             {"stood_s": reached("seconds in which the service stood", stood_s, at_least=5)},

@@ -16,7 +16,7 @@ import time
 
 from necroscope.lab.actor import Actor
 from necroscope.lab.incidents.file_lock_convoy import LockedFile, locked, measure_queue_s
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownOrigin, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -45,7 +45,7 @@ class StoppedHolder(LockedFile):
     def start_holder(self, stage: Stage) -> Actor:
         return stage.start(stop_inside, self.file, 2.0, comm=stage.invent("agent"))
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         stood_s = measure_queue_s(stage, measured, self.holder)
         return Truth(
             {"stood_s": reached("seconds in which jobs stood", stood_s, at_least=5)},

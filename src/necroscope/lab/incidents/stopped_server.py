@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -63,7 +63,7 @@ class StoppedAnswers(Scenario):
         self.states = stage.watch(f"/proc/{self.server.pid}/stat")
         stage.hold(self.server, client)
 
-    def stopped_s(self, stage: Stage, measured: Measured) -> float:
+    def stopped_s(self, stage: Stage, measured: Measurements) -> float:
         looks = [text.rpartition(")")[2].split()[:1] for _, text in measured.texts(self.states)]
         share = sum(state == ["T"] for state in looks) / max(len(looks), 1)
         return reached("seconds that it was stopped", share * stage.seconds, at_least=8)
@@ -75,7 +75,7 @@ class StoppedServer(StoppedAnswers):
     twin = "idle-client"
     questions = 10_000
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         return Truth(
             {"stopped_s": self.stopped_s(stage, measured)},
             culprit=KnownCulprit(self.server.comm, self.server.pid),

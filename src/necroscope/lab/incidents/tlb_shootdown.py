@@ -21,7 +21,7 @@ import os
 import threading
 import zlib
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import (
     CannotProvoke,
     KnownCulprit,
@@ -70,7 +70,7 @@ class TlbShootdown(Scenario):
         )
         stage.hold(self.process)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         received = sum(measured.interrupts(core, "TLB") for core in self.others) / stage.seconds
         before = sum(measured.interrupts(core, "TLB", measured.baseline) for core in self.others)
         impact = {

@@ -17,7 +17,7 @@ would be `pinned-worker`.
 
 import time
 
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 
@@ -61,7 +61,7 @@ class UserspaceHog(Scenario):
         )
         stage.hold(self.hog, self.victim)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         shares = measured.shares(stage.core)
         _, waited_s = measured.schedstat(self.victim.pid)
         impact = {

@@ -21,7 +21,7 @@ of one container. The culprit is the agent, the origin is the container.
 """
 
 from necroscope.lab.crash_loop import NEEDS, start_crash_loop
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
 from necroscope.lab.stage import Stage
 from necroscope.lab.zombies import read_walks_s, speed_up, start_walker
@@ -44,7 +44,7 @@ class ZombieMemcgWalk(Scenario):
         self.walker = start_walker(stage, self.loop, self.log)
         stage.hold(self.walker)
 
-    def verify(self, stage: Stage, measured: Measured) -> Truth:
+    def verify(self, stage: Stage, measured: Measurements) -> Truth:
         walks_s = read_walks_s(self.log, measured.incident[1])
         impact = {
             "walk_s": reached("seconds of the longest walk", max(walks_s), at_least=0.5),

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from necroscope.lab.healthy.file_scan import FileScan, write_file
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import ImpactMissing
 
 NS = 1_000_000_000
 STAGE: Any = SimpleNamespace(core=1, other_cores=[0], seconds=15.0, probe_logs=None)
 
 
-def measured(bytes_per_s: int) -> Measured:
+def measured(bytes_per_s: int) -> Measurements:
     def stat(second: int) -> str:
         return "".join(
             f"cpu{core} 0 0 {second * 10} {second * 80} {second * 10} 0 0 0\n" for core in (0, 1)
@@ -24,7 +24,7 @@ def measured(bytes_per_s: int) -> Measured:
         "/proc/stat": [(second * NS, stat(second)) for second in range(30)],
         "/log": [(second * NS, f"read {second * bytes_per_s}\n") for second in range(30)],
     }
-    return Measured(readings, (0, 10 * NS), (10 * NS, 25 * NS))
+    return Measurements(readings, (0, 10 * NS), (10 * NS, 25 * NS))
 
 
 def scan() -> FileScan:

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from necroscope.lab.healthy.pinned_worker import PinnedWorker, waited_share
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import ImpactMissing
 
 NS = 1_000_000_000
 STAGE: Any = SimpleNamespace(core=1, other_cores=[0], seconds=15.0, probe_logs=None)
 
 
-def measured(waited_us_per_s: int, user_per_s: int = 98) -> Measured:
+def measured(waited_us_per_s: int, user_per_s: int = 98) -> Measurements:
     def pressure(second: int) -> str:
         return (
             f"some avg10=0.00 avg60=0.00 avg300=0.00 total={7 + second * waited_us_per_s}\nfull"
@@ -30,7 +30,7 @@ def measured(waited_us_per_s: int, user_per_s: int = 98) -> Measured:
     readings = {
         path: [(second * NS, text(second)) for second in range(30)] for path, text in texts.items()
     }
-    return Measured(readings, (0, 10 * NS), (10 * NS, 25 * NS))
+    return Measurements(readings, (0, 10 * NS), (10 * NS, 25 * NS))
 
 
 def test_what_waited_is_a_share_of_elapsed_time() -> None:

@@ -1,7 +1,7 @@
 """Turns of a job are found by what its scheduler reaped, not by how busy the core was."""
 
 from necroscope.lab.incidents.periodic_job import _ends_of_jobs
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 
 NS = 1_000_000_000
 
@@ -15,7 +15,7 @@ def stat(children_ticks: int) -> str:
 
 def test_a_turn_ends_where_the_scheduler_reaped_a_worker() -> None:
     readings = [(second * NS, stat(150 * (second // 5))) for second in range(1, 21)]
-    measured = Measured({"/proc/42/stat": readings}, (0, 0), (0, 30 * NS))
+    measured = Measurements({"/proc/42/stat": readings}, (0, 0), (0, 30 * NS))
     assert [time_ns // NS for time_ns in _ends_of_jobs(measured, "/proc/42/stat")] == [
         5,
         10,
@@ -26,5 +26,5 @@ def test_a_turn_ends_where_the_scheduler_reaped_a_worker() -> None:
 
 def test_a_job_that_did_hardly_anything_is_no_turn() -> None:
     readings = [(second * NS, stat(second)) for second in range(1, 21)]
-    measured = Measured({"/proc/42/stat": readings}, (0, 0), (0, 30 * NS))
+    measured = Measurements({"/proc/42/stat": readings}, (0, 0), (0, 30 * NS))
     assert not _ends_of_jobs(measured, "/proc/42/stat")

@@ -22,7 +22,7 @@ from necroscope.lab.incidents.path_lookup_contention import PathLookupContention
 from necroscope.lab.incidents.rstat_flush_contention import RstatFlushContention
 from necroscope.lab.incidents.spinlock_contention import SpinlockContention
 from necroscope.lab.incidents.tlb_shootdown import TlbShootdown
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import ImpactMissing, Scenario
 
 NS = 1_000_000_000
@@ -57,7 +57,7 @@ LEFT_BY_PROVOKE: dict[type[Scenario], dict[str, Any]] = {
 }
 
 
-def quiet() -> Measured:
+def quiet() -> Measurements:
     """Two idle cores, all counters at rest."""
     readings = {
         "/proc/stat": [(second * NS, _stat(second)) for second in range(30)],
@@ -67,7 +67,7 @@ def quiet() -> Measured:
         "/proc/1/schedstat": [(second * NS, "5 5 5") for second in range(30)],
         "/pod/memory.failcnt": [(second * NS, "3\n") for second in range(30)],
     }
-    return Measured(readings, (0, 10 * NS), (10 * NS, 25 * NS))
+    return Measurements(readings, (0, 10 * NS), (10 * NS, 25 * NS))
 
 
 def _stat(second: int) -> str:

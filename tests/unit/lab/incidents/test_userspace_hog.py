@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from necroscope.lab.incidents.userspace_hog import UserspaceHog
-from necroscope.lab.measured import Measured
+from necroscope.lab.measured import Measurements
 from necroscope.lab.scenario import ImpactMissing
 
 NS = 1_000_000_000
@@ -21,7 +21,7 @@ def hog() -> UserspaceHog:
     return one
 
 
-def measured(waited_share: float) -> Measured:
+def measured(waited_share: float) -> Measurements:
     readings = {
         "/proc/stat": [
             (second * NS, f"cpu1 {second * 100} 0 0 0 0 0 0 0\n") for second in range(30)
@@ -31,7 +31,7 @@ def measured(waited_share: float) -> Measured:
             for second in range(30)
         ],
     }
-    return Measured(readings, (0, 10 * NS), (10 * NS, 25 * NS))
+    return Measurements(readings, (0, 10 * NS), (10 * NS, 25 * NS))
 
 
 def test_the_wait_of_who_is_bound_to_the_same_core_is_in_the_label() -> None:
