@@ -68,7 +68,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Caught:
+class CaughtEvent:
     """An event that was waited for; `runs` are the numbers of those under way at that moment."""
 
     time_ns: int
@@ -92,7 +92,7 @@ class Outcome:
     """
 
     runs: list[Run] = field(default_factory=list)
-    caught: list[Caught] = field(default_factory=list)
+    caught: list[CaughtEvent] = field(default_factory=list)
     ended: Ending | None = None
     excerpts: list[str] = field(default_factory=list)
 

@@ -15,7 +15,7 @@ from necroscope.errors import NecroscopeError, RecordingError, UsageError
 from necroscope.model.units import NS_PER_S
 from necroscope.stakeout.excerpts import Excerpts
 from necroscope.stakeout.job import HINT, Job, memory_by_session
-from necroscope.stakeout.outcome import FAILURE, Caught, EndedBy, Ending, Outcome, Run
+from necroscope.stakeout.outcome import FAILURE, CaughtEvent, EndedBy, Ending, Outcome, Run
 from necroscope.stakeout.plan import Plan
 from necroscope.stakeout.recorder_child import RecorderChild
 from necroscope.store.query import Store
@@ -171,7 +171,9 @@ class Stakeout:
                 and (row["time"], row["kind"], row["message"]) not in known
             ):
                 self.outcome.caught.append(
-                    Caught(row["time"], row["kind"], row["message"], self._runs_at(row["time"]))
+                    CaughtEvent(
+                        row["time"], row["kind"], row["message"], self._runs_at(row["time"])
+                    )
                 )
                 self._excerpts.want(row["kind"], row["time"])
         self.outcome.caught.sort(key=lambda event: event.time_ns)

@@ -1,6 +1,6 @@
 """When another run starts, and when it is over."""
 
-from necroscope.stakeout.outcome import Caught, EndedBy, Ending, Outcome, Run
+from necroscope.stakeout.outcome import CaughtEvent, EndedBy, Ending, Outcome, Run
 from necroscope.stakeout.plan import Plan
 
 S = 1_000_000_000
@@ -32,14 +32,14 @@ def test_a_run_that_was_stopped_is_no_failure() -> None:
 def test_a_failure_does_not_end_a_wait_for_an_event() -> None:
     plan = Plan(frozenset({"nic_reset"}))
     assert plan.over(Outcome([run(1, 1)]), 0, 0) is None
-    assert plan.over(Outcome([], [Caught(0, "nic_reset", "", ())]), 1, 0) == Ending(
+    assert plan.over(Outcome([], [CaughtEvent(0, "nic_reset", "", ())]), 1, 0) == Ending(
         EndedBy.EVENT, "caught nic_reset"
     )
 
 
 def test_counting_goes_on_until_the_time_or_the_runs_are_over() -> None:
     plan = Plan(frozenset({"failure"}), limit_ns=9 * S, repeat=2, counts_all=True)
-    failed = Outcome([run(1, 1)], [Caught(0, "nic_reset", "", ())])
+    failed = Outcome([run(1, 1)], [CaughtEvent(0, "nic_reset", "", ())])
     assert plan.over(failed, 0, S) is None
     assert plan.over(failed, 1, 9 * S) == Ending(EndedBy.TIME, "the time is over")
     assert plan.over(Outcome([run(1), run(2)]), 0, S) == Ending(EndedBy.RUNS, "all runs are done")
@@ -49,7 +49,7 @@ def test_counting_goes_on_until_the_time_or_the_runs_are_over() -> None:
 def test_what_was_waited_for_has_happened_or_not() -> None:
     assert not Plan(frozenset({"nic_reset"})).found(Outcome([run(1, 1)]))
     assert Plan(frozenset({"failure"}), counts_all=True).found(Outcome([run(1, 1), run(2)]))
-    assert Plan(frozenset({"nic_reset"})).found(Outcome([], [Caught(0, "nic_reset", "", ())]))
+    assert Plan(frozenset({"nic_reset"})).found(Outcome([], [CaughtEvent(0, "nic_reset", "", ())]))
 
 
 def test_what_ended_it_is_in_the_json() -> None:

@@ -1,7 +1,7 @@
 """Which incidents a stakeout reports, and which comes first."""
 
 from necroscope.analysis.report import Incident, Report, Verdict
-from necroscope.stakeout.outcome import Caught, Outcome, Run
+from necroscope.stakeout.outcome import CaughtEvent, Outcome, Run
 from necroscope.stakeout.relevant import relevant
 
 S = 1_000_000_000
@@ -35,6 +35,6 @@ def test_the_incident_of_the_failed_run_comes_first() -> None:
 
 def test_the_incident_of_the_caught_event_comes_before_all() -> None:
     outcome = Outcome(
-        [run(1, 10, 20, exit_code=1), run(2, 50, 60)], [Caught(58 * S, "nic_reset", "", (2,))]
+        [run(1, 10, 20, exit_code=1), run(2, 50, 60)], [CaughtEvent(58 * S, "nic_reset", "", (2,))]
     )
     assert ids(outcome) == ["52", "12"]
