@@ -198,7 +198,9 @@ def start(lake: str, scratch: Path) -> tuple["subprocess.Popen[str]", int]:
     return process, int(found[1])
 
 
-def drive(process: "subprocess.Popen[str]", port: int, arguments: argparse.Namespace) -> Measurements:
+def drive(
+    process: "subprocess.Popen[str]", port: int, arguments: argparse.Namespace
+) -> Measurements:
     """Every node in its own second of the minute, so that they come evenly; a sender that is late
     sends at once.
     """

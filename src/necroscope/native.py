@@ -20,7 +20,7 @@ _HINT: Final = (
 
 
 @cache
-def _opened(path: Path) -> CDLL:
+def _open(path: Path) -> CDLL:
     if not path.exists():
         raise SourceUnavailable(
             f"the native library {path.name} is not there: this package was built without it", _HINT
@@ -57,7 +57,7 @@ def load(signatures: Mapping[str, tuple[Any, Sequence[Any]]], path: Path = LIBRA
     """The library, with these functions' results and arguments; SourceUnavailable says why there is
     none.
     """
-    library = _opened(path)
+    library = _open(path)
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name, None)
         if function is None:

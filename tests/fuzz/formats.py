@@ -33,7 +33,7 @@ from necroscope.sources.kernel_log.line import LogLine, clean_line
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.sequences import Sequencer
 from necroscope.sources.procfs.wait_holders import parse_locks
-from necroscope.sources.systemd.wire import Malformed, message_bytes, parse_message
+from necroscope.sources.systemd.wire import MalformedMessage, message_bytes, parse_message
 from necroscope.store.query import Store
 from necroscope.symbols.elf import Elf
 from necroscope.symbols.function_index import (
@@ -164,7 +164,7 @@ def log_entry(content: bytes) -> None:
 
 
 def dbus(content: bytes) -> None:
-    with suppress(Malformed):
+    with suppress(MalformedMessage):
         size = message_bytes(content)
         if size is not None and size <= len(content):
             parse_message(content[:size]).body()

@@ -64,7 +64,7 @@ def test_the_ring_of_a_lost_core_is_closed_and_opened_again(root, leaks):
         set_cpus(root, [0, 1], ticks)
         return any(
             sampled.cpu == 1 and sampled.time_ns > gap_end()
-            for sampled in memory.sampled(0, 1 << 62)
+            for sampled in memory.samples_between(0, 1 << 62)
         )
 
     def gap_end() -> int:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from necroscope.errors import UsageError
-from necroscope.lab.actor import marked
+from necroscope.lab.actor import list_marked
 from necroscope.lab.label import LABEL_FILE
 from necroscope.lab.ledger import ENVIRONMENT, ActLedger
 from necroscope.lab.machine_state import MachineState, left_behind
@@ -126,7 +126,7 @@ def test_a_signal_undoes_the_run(number: int, is_heard: bool, tmp_path: Path, st
             assert "Traceback" not in said.read()
         assert code == 130
     assert not [name for name in os.listdir("/run/netns") if name in acts]
-    assert list(marked(mark)) == []
+    assert list(list_marked(mark)) == []
     assert not (tmp_path / "r" / LABEL_FILE).exists()
     assert {path.name for path in state.iterdir()} == {"lock", "queue"}
 

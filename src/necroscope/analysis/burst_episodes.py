@@ -93,12 +93,12 @@ def _slice(node: Node, from_ns: int, programs: dict[str, int]) -> _Slice | None:
         [programs.setdefault(names[code], len(programs)) for code in frequent.tolist()],
         dtype=np.int64,
     )
-    in_bins = _counted(program, (time[own] - node.span[0]) // _BIN_NS, number)
-    on_cores = _counted(program, cpu[own], number)
+    in_bins = _count_pairs(program, (time[own] - node.span[0]) // _BIN_NS, number)
+    on_cores = _count_pairs(program, cpu[own], number)
     return _Slice(in_bins[in_bins[:, 2] >= least], on_cores, int(busiest.max()), period_s)
 
 
-def _counted(program: Numbers, place: Numbers, number: Numbers) -> Numbers:
+def _count_pairs(program: Numbers, place: Numbers, number: Numbers) -> Numbers:
     """Rows of program, place and how often they come together, in that order; `number` is what a
     program is called in the end.
     """

@@ -82,7 +82,7 @@ class CaseCounters:
         """
         now = self.rows_of("interrupts", self._times.spans).of_core(cpu)
         before = self._node.columns("interrupts").of_core(cpu).within(self._times.quiet)
-        return Rate(*(self._counted(rows.at(rows["irq"] == name)) for rows in (now, before)))
+        return Rate(*(self._rate_of_reads(rows.at(rows["irq"] == name)) for rows in (now, before)))
 
     def pressure(self, resource: str, column: str = "some_ns") -> float | None:
         """Share of the incident's time in which work stalled for lack of cpu, memory or io;
@@ -191,7 +191,7 @@ class CaseCounters:
         after_ns = late_ns(TABLES[table])
         return self._node.columns(table).within([Span(a, b + after_ns) for a, b in spans])
 
-    def _counted(self, rows: ColumnArrays) -> float | None:
+    def _rate_of_reads(self, rows: ColumnArrays) -> float | None:
         """Rows of interrupts are by core and only of those that came: the time is that of the
         reads, not of the rows.
         """

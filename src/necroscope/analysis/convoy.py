@@ -101,7 +101,7 @@ class Convoy:
     def is_stopped(self) -> bool:
         """By a signal, a debugger or the freezer: it will not go on by itself."""
         is_seen = any(wait.channel.kind == STOPPED for wait in self.chain[:1])
-        return is_seen or _stopped(self.found_in)
+        return is_seen or _is_stopped(self.found_in)
 
     @property
     def proven(self) -> tuple[TaskWait, ...]:
@@ -109,7 +109,9 @@ class Convoy:
         it anything, so the other counts only if it is stopped or waits for something itself.
         """
         links = self.chain
-        while links and links[-1].channel.kind == UNANSWERED and not _stopped(links[-1].held_stack):
+        while (
+            links and links[-1].channel.kind == UNANSWERED and not _is_stopped(links[-1].held_stack)
+        ):
             links = links[:-1]
         return links
 
@@ -199,7 +201,7 @@ class Convoy:
         elif self.holder is None:
             texts.append(f"who had it was not seen{self.kept}")
         else:
-            work = self._work(case, self.holder) or self._queued(case)
+            work = self._work(case, self.holder) or self._describe_queueing(case)
             texts += self._about_holder(self.holder, work)
         return [case.evidence(text, "waits") for text in texts]
 
@@ -245,7 +247,7 @@ class Convoy:
         is_much = float(own["waited_ns"].sum()) / NS_PER_S >= MUCH * self.held_s
         return own if len(own) and is_much else None
 
-    def _queued(self, case: Case) -> str | None:
+    def _describe_queueing(self, case: Case) -> str | None:
         rows = self.holder_queued(case)
         if rows is None or self.chain:
             return None
@@ -290,7 +292,7 @@ class Convoy:
         ]
 
 
-def _stopped(stack: tuple[str, ...]) -> bool:
+def _is_stopped(stack: tuple[str, ...]) -> bool:
     return any(name in _STOPPED for name in stack)
 
 

@@ -39,12 +39,12 @@ def convoys(case: Case, kind: str) -> list[Convoy]:
     made = [
         _convoy(name, part, case.node)
         for name, waits in found.items()
-        for part in ([waits] if waits[0].channel.is_one_lock else _linked(waits))
+        for part in ([waits] if waits[0].channel.is_one_lock else _group_by_holder(waits))
     ]
-    return sorted((_seen_inside(case, one) for one in made), key=lambda one: -one.total_s)
+    return sorted((_with_holder_inside(case, one) for one in made), key=lambda one: -one.total_s)
 
 
-def _seen_inside(case: Case, convoy: Convoy) -> Convoy:
+def _with_holder_inside(case: Case, convoy: Convoy) -> Convoy:
     """mmap_lock is that of one process: if nobody was seen to give it back, the thread that ran
     inside its section meanwhile had it.
     """
@@ -69,7 +69,7 @@ def _seen_inside(case: Case, convoy: Convoy) -> Convoy:
     )
 
 
-def _linked(waits: Sequence[TaskWait]) -> list[list[TaskWait]]:
+def _group_by_holder(waits: Sequence[TaskWait]) -> list[list[TaskWait]]:
     """Those that one task gave the lock to, or took it from, directly or through others."""
     parts: list[tuple[set[int], list[TaskWait]]] = []
     for wait in waits:
@@ -105,12 +105,12 @@ def _convoy(name: str, waits: Sequence[TaskWait], node: Node) -> Convoy:
         last.by_stack if last.is_given else (),
         chain_of(holder, held, node, name),
         len(holds),
-        _found_in(holder.tid, waits),
+        _last_held_stack(holder.tid, waits),
         not last.is_given,
     )
 
 
-def _found_in(holder: int, waits: Sequence[TaskWait]) -> tuple[str, ...]:
+def _last_held_stack(holder: int, waits: Sequence[TaskWait]) -> tuple[str, ...]:
     """Where the holder was when it was last looked at."""
     own = [wait for wait in waits if wait.held_by is not None and wait.held_by.tid == holder]
     return max(own, key=lambda wait: wait.seconds).held_stack if own else ()

@@ -100,8 +100,8 @@ def core_of_queue(interrupts: ColumnArrays, happening: Happening, queue: int) ->
         # A disk's queue: its affinity is read only once, and says nothing of where its interrupt
         # goes now.
         own = interrupts.at(interrupts["action"] == f"{happening.device}q{queue}")
-        return _took_most(_known_then(own, happening.time_ns), happening.time_ns)
-    rows = _known_then(_of_queue(interrupts, happening.device, queue), happening.time_ns)
+        return _took_most(_rows_before(own, happening.time_ns), happening.time_ns)
+    rows = _rows_before(_of_queue(interrupts, happening.device, queue), happening.time_ns)
     only = _goes_to(rows)
     return _took_most(rows, happening.time_ns) if only is None else only
 
@@ -112,7 +112,7 @@ def cores_of_device(interrupts: ColumnArrays, happening: Happening) -> frozenset
     """
     if happening.kind not in NIC_KINDS or not len(interrupts):
         return None
-    rows = _known_then(_of_device(interrupts, happening.device), happening.time_ns)
+    rows = _rows_before(_of_device(interrupts, happening.device), happening.time_ns)
     if not len(rows):
         return None
     # What is newest of each tells where it goes also if nothing came.
@@ -121,10 +121,12 @@ def cores_of_device(interrupts: ColumnArrays, happening: Happening) -> frozenset
         for time_ns, irq in sorted(set(zip(rows["time"].tolist(), rows["irq"], strict=True)))
     }
     is_newest = np.array([newest[irq] for irq in rows["irq"]]) == rows["time"]
-    return frozenset(rows.at(is_newest | _came(rows, happening.time_ns))["cpu"].tolist())
+    return frozenset(
+        rows.at(is_newest | _is_counted_lately(rows, happening.time_ns))["cpu"].tolist()
+    )
 
 
-def _known_then(rows: ColumnArrays, time_ns: int) -> ColumnArrays:
+def _rows_before(rows: ColumnArrays, time_ns: int) -> ColumnArrays:
     """What was known when the line was written; after it a reset may have sent the interrupts
     elsewhere.
     """
@@ -145,7 +147,7 @@ def _took_most(rows: ColumnArrays, time_ns: int) -> int | None:
     """The core that took most of the interrupts in the last read in which any came: before that
     they may have gone elsewhere.
     """
-    came = rows.at(_came(rows, time_ns))
+    came = rows.at(_is_counted_lately(rows, time_ns))
     if not len(came):
         return None
     last = came.at(came["time"] == came["time"].max())
@@ -153,7 +155,7 @@ def _took_most(rows: ColumnArrays, time_ns: int) -> int | None:
     return int(cpus[int(np.argmax(np.bincount(place, weights=last["count"])))])
 
 
-def _came(rows: ColumnArrays, time_ns: int) -> Flags:
+def _is_counted_lately(rows: ColumnArrays, time_ns: int) -> Flags:
     return np.asarray((rows["time"] > time_ns - _COUNTED_BACK_NS) & (rows["count"] > 0))
 
 

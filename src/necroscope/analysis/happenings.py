@@ -245,17 +245,17 @@ def _happening(events: ColumnArrays, row: int) -> Happening:
         pattern=events["pattern"][row],
         core=cpu if cpu >= 0 else None,
         device=events["device"][row],
-        queue=_whole(events["queue"][row]),
-        pid=_whole(events["pid"][row]),
+        queue=_to_integer(events["queue"][row]),
+        pid=_to_integer(events["pid"][row]),
         comm=events["comm"][row],
         message=str(events["message"][row] or ""),
         by_kernel=bool(events["by_kernel"][row]) or not events["pattern"][row],
-        sequence=_whole(events["sequence"][row]),
+        sequence=_to_integer(events["sequence"][row]),
         fields=_fields(events["fields"][row]),
     )
 
 
-def _whole(value: float) -> int | None:
+def _to_integer(value: float) -> int | None:
     return None if value != value else int(value)  # noqa: PLR0124 - NaN is the one number that is not itself
 
 

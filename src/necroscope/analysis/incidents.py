@@ -11,7 +11,7 @@ from necroscope.analysis.causes import all_causes
 from necroscope.analysis.episodes import HURT, Episode
 from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.quality import shortcomings
-from necroscope.analysis.report import UNKNOWN, EpisodeSeen, EventSeen, Incident
+from necroscope.analysis.report import UNKNOWN, Incident, ReportedEpisode, ReportedEvent
 from necroscope.analysis.verdict import NAMED, Contender, decide, weigh
 
 # A core held for a moment is not an incident unless something suffered; where it was not even full
@@ -46,8 +46,8 @@ def incident_of(case: Case, contenders: Sequence[Contender]) -> Incident | None:
         to_ns=case.window[1],
         core=case.core,
         mode=case.mode,
-        events=tuple(_event_seen(event) for event in case.events),
-        episodes=tuple(_episode_seen(episode) for episode in case.episodes),
+        events=tuple(_report_event(event) for event in case.events),
+        episodes=tuple(_report_episode(episode) for episode in case.episodes),
         verdict=verdict,
         alternatives=alternatives,
         is_wrong=matters,
@@ -71,15 +71,15 @@ def _matters(case: Case, named: Cause | None) -> bool:
     return case.seconds >= max(_NAMED_HELD_S if is_strong else _NAMED_ELEVATED_S, named.ordinary_s)
 
 
-def _event_seen(event: JoinedEvent) -> EventSeen:
+def _report_event(event: JoinedEvent) -> ReportedEvent:
     what = event.happening
-    return EventSeen(
+    return ReportedEvent(
         what.time_ns, what.kind, event.core, what.device, event.queue, event.joined_by, what.message
     )
 
 
-def _episode_seen(episode: Episode) -> EpisodeSeen:
-    return EpisodeSeen(
+def _report_episode(episode: Episode) -> ReportedEpisode:
+    return ReportedEpisode(
         episode.kind.value,
         episode.cpu,
         episode.mode,

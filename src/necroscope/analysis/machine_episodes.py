@@ -36,20 +36,22 @@ _READ_EVERY_NS: Final = round(TABLES["cgroups"].period_s * NS_PER_S)
 
 def machine_episodes(node: Node) -> Iterator[Episode]:
     pressure = node.columns("pressure")
-    yield from _pressed(
+    yield from _pressure_episodes(
         pressure, "memory", "some_ns", EpisodeKind.MEMORY_STALLED, _MEMORY, _LASTS_S
     )
-    yield from _pressed(pressure, "io", "full_ns", EpisodeKind.IO_BLOCKED, _IO, _IO_LASTS_S)
+    yield from _pressure_episodes(
+        pressure, "io", "full_ns", EpisodeKind.IO_BLOCKED, _IO, _IO_LASTS_S
+    )
     # Beside busy cores not all work stalls, however many tasks stand still: then the level is half
     # or less, and flat.
-    yield from _pressed(
+    yield from _pressure_episodes(
         pressure, "io", "some_ns", EpisodeKind.IO_BLOCKED, _IO_SOME, 2 * _IO_LASTS_S
     )
     yield from _memory_events(node.columns("memory"))
     yield from throttled_episodes(node.columns("cgroups"))
 
 
-def _pressed(
+def _pressure_episodes(
     rows: ColumnArrays, resource: str, column: str, kind: EpisodeKind, least: float, lasts_s: float
 ) -> Iterator[Episode]:
     rows = rows.at(rows["resource"] == resource) if len(rows) else rows

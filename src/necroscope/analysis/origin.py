@@ -37,7 +37,7 @@ _HURTS_AT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Dead:
+class DeadCgroups:
     """Dead memory cgroups at a moment, and how many more they are than at the first row, `seconds`
     before.
     """
@@ -89,21 +89,21 @@ class Leak:
     seconds: float
 
 
-def dead_cgroups(node: Node, until_ns: int) -> Dead | None:
+def dead_cgroups(node: Node, until_ns: int) -> DeadCgroups | None:
     """From the rows of the whole hierarchy; None if no row tells how many are dead. Where the
     stretch has none, the count nearest to it tells: an investigator counts once, afterwards.
     """
     rows = _of_hierarchy(node.columns("cgroups"))
     rows = rows.at(rows["time"] <= until_ns) if len(rows) else rows
-    dead = _dead(rows) if len(rows) else np.zeros(0)
+    dead = _count_dead(rows) if len(rows) else np.zeros(0)
     known = np.flatnonzero(np.isfinite(dead))
     if not len(known):
-        return _counted_once(node, until_ns)
+        return _count_dead_nearby(node, until_ns)
     first, last = known[0], known[-1]
     live = rows["visible"][last]
     seconds = float(rows["time"][last] - rows["time"][first]) / NS_PER_S
     grown = max(0, int(dead[last] - dead[first]))
-    return Dead(int(dead[last]), int(live) if np.isfinite(live) else None, grown, seconds)
+    return DeadCgroups(int(dead[last]), int(live) if np.isfinite(live) else None, grown, seconds)
 
 
 def _of_hierarchy(rows: ColumnArrays) -> ColumnArrays:
@@ -116,20 +116,20 @@ def _of_hierarchy(rows: ColumnArrays) -> ColumnArrays:
     return rows.at(is_memory) if is_memory.any() else rows
 
 
-def _counted_once(node: Node, until_ns: int) -> Dead | None:
+def _count_dead_nearby(node: Node, until_ns: int) -> DeadCgroups | None:
     """The count nearest in time within a day: the dead come and go slowly."""
     if not node.tables.get("cgroups"):
         return None
     around = Span(until_ns - _NEAR_NS, until_ns + _NEAR_NS)
     names = ("time", "controller", "path", "tracked", "visible", "dying")
     rows = _of_hierarchy(read(node.recording, "cgroups", around, names))
-    dead = _dead(rows) if len(rows) else np.zeros(0)
+    dead = _count_dead(rows) if len(rows) else np.zeros(0)
     known = np.flatnonzero(np.isfinite(dead))
     if not len(known):
         return None
     nearest = known[np.argmin(np.abs(rows["time"][known] - until_ns))]
     live = rows["visible"][nearest]
-    return Dead(int(dead[nearest]), int(live) if np.isfinite(live) else None, 0, 0.0)
+    return DeadCgroups(int(dead[nearest]), int(live) if np.isfinite(live) else None, 0, 0.0)
 
 
 def leaks(node: Node) -> list[Leak]:
@@ -172,7 +172,7 @@ def _producer(node: Node) -> Producer | None:
     text = (
         f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
     )
-    recreated = _recreated(origin, node)
+    recreated = _recreation_of(origin, node)
     if recreated is not None:
         return Producer(_maker(recreated, node), f"{text}; {_describe(recreated)}", "events")
     count = next(
@@ -192,10 +192,10 @@ def loop_of(origin: Origin, node: Node) -> RecreationLoop | None:
     """The containers that a unit, or the container itself, comes back as."""
     if origin.kind == "unit":
         return next((loop for loop in node.recreations if loop.unit == origin.name), None)
-    return _recreated(origin, node)
+    return _recreation_of(origin, node)
 
 
-def _recreated(origin: Origin, node: Node) -> RecreationLoop | None:
+def _recreation_of(origin: Origin, node: Node) -> RecreationLoop | None:
     if origin.kind != "container":
         return None
     return next((loop for loop in node.recreations if loop.name == origin.name), None)
@@ -295,6 +295,6 @@ def _pattern(path: str) -> str:
     return _CHANGING.sub("*", path)
 
 
-def _dead(rows: ColumnArrays) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _count_dead(rows: ColumnArrays) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """As the kernel counts them, else those it holds without the directories that can be seen."""
     return np.where(np.isfinite(rows["dying"]), rows["dying"], rows["tracked"] - rows["visible"])

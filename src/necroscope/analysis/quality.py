@@ -62,7 +62,7 @@ def shortcomings(case: Case) -> list[Shortcoming]:
     return list(_of_case(case))
 
 
-def hidden(case: Case, tables: Collection[str]) -> list[Shortcoming]:
+def find_gaps(case: Case, tables: Collection[str]) -> list[Shortcoming]:
     """Of what a rule looked at, what lies in a gap over the incident."""
     found = {table: case.counters.hidden_by(table) for table in _COUNTERS if table in tables}
     return [
@@ -72,7 +72,7 @@ def hidden(case: Case, tables: Collection[str]) -> list[Shortcoming]:
     ]
 
 
-def unseen(case: Case, tables: Collection[str]) -> str:
+def unrecorded(case: Case, tables: Collection[str]) -> str:
     """In words: which of these were not recorded, at all or in the incident. Silence of such a
     table says nothing.
     """

@@ -168,7 +168,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeSeen:
+class ReportedEpisode:
     """An interval with something abnormal and measured; `core` is None where it is of the whole
     machine.
     """
@@ -194,7 +194,7 @@ class EpisodeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class EventSeen:
+class ReportedEvent:
     """Something that happened at a moment; `core` is the core it was joined to, `joined_by` how
     that is known.
     """
@@ -237,8 +237,8 @@ class Incident:
     to_ns: int
     core: int | None
     mode: str | None
-    events: tuple[EventSeen, ...]
-    episodes: tuple[EpisodeSeen, ...]
+    events: tuple[ReportedEvent, ...]
+    episodes: tuple[ReportedEpisode, ...]
     verdict: Verdict
     alternatives: tuple[Alternative, ...] = ()
     is_wrong: bool = True
@@ -287,13 +287,13 @@ class Report:
             "node": self.node,
             "from": _moment(self.from_ns),
             "to": _moment(self.to_ns),
-            "asked": self._asked(),
+            "asked": self._question(),
             "incidents": [incident.as_json() for incident in self.incidents],
             "gaps": [_gap_as_json(gap) for gap in self.gaps],
             "notes": list(self.notes),
         }
 
-    def _asked(self) -> dict[str, Any] | None:
+    def _question(self) -> dict[str, Any] | None:
         if self.asked_ns is None and self.asked_core is None:
             return None
         return {"at": _moment(self.asked_ns), "core": self.asked_core, "is_wrong": bool(self.wrong)}

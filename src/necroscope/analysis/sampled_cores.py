@@ -39,7 +39,7 @@ def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -
         if stacks.total:
             count, found_s = _busiest_second(stacks.samples, from_ns)
             busiest, period_s = max((busiest, period_s), (count, found_s), key=lambda one: one[0])
-            parts.append(_counted(stacks, from_ns))
+            parts.append(_count_by_second(stacks, from_ns))
     if not parts:
         return ColumnArrays(
             "cores",
@@ -71,7 +71,7 @@ def _busiest_second(samples: Samples, from_ns: int) -> tuple[int, float]:
     ) / NS_PER_S
 
 
-def _counted(stacks: Stacks, from_ns: int) -> ColumnArrays:
+def _count_by_second(stacks: Stacks, from_ns: int) -> ColumnArrays:
     """Samples by core and second, in place of the time they stand for."""
     samples, tree = stacks.samples, stacks.tree
     cpus, core = np.unique(samples.cpu, return_inverse=True)

@@ -31,14 +31,14 @@ _DROPPED_PER_S: Final = 20
 
 
 def softirq_episodes(node: Node) -> Iterator[Episode]:
-    yield from _delayed(node.columns("softirq_delay"))
-    frozen = list(_frozen(node))
+    yield from _delay_episodes(node.columns("softirq_delay"))
+    frozen = list(_blackout_episodes(node))
     yield from frozen
     yield from _threads(node, frozen)
-    yield from _dropped(node.columns("softnet"))
+    yield from _drop_episodes(node.columns("softnet"))
 
 
-def _delayed(rows: ColumnArrays) -> Iterator[Episode]:
+def _delay_episodes(rows: ColumnArrays) -> Iterator[Episode]:
     if not len(rows):
         return
     wait_ns = np.fmax(np.nan_to_num(rows["worst_ns"]), np.nan_to_num(rows["pending_ns"]))
@@ -69,7 +69,7 @@ def _delayed(rows: ColumnArrays) -> Iterator[Episode]:
         )
 
 
-def _frozen(node: Node) -> Iterator[Episode]:
+def _blackout_episodes(node: Node) -> Iterator[Episode]:
     """A busy core takes timer interrupts, and these raise softirqs: none in a second means they are
     held back.
 
@@ -81,7 +81,7 @@ def _frozen(node: Node) -> Iterator[Episode]:
         return
     busy, kernel = _shares_at(node, rows)
     is_measured = len(node.columns("softirq_delay")) > 0
-    flags = (_handled(rows) == 0) & (busy >= BUSY_RATIO) & (_known(rows))
+    flags = (_count_softirqs(rows) == 0) & (busy >= BUSY_RATIO) & (_is_counted(rows))
     for first, end in runs(flags, core_breaks(rows["cpu"])):
         frozen_ns = float(rows["elapsed_ns"][first:end].sum())
         cpu = int(rows["cpu"][first])
@@ -89,10 +89,10 @@ def _frozen(node: Node) -> Iterator[Episode]:
             int(rows["time"][first] - rows["elapsed_ns"][first]), int(rows["time"][end - 1])
         )
         if frozen_ns < FROZEN_NS or (
-            kernel[first:end].mean() < 0.5 and not _waited(node, cpu, span)
+            kernel[first:end].mean() < 0.5 and not _has_stall(node, cpu, span)
         ):
             continue
-        if is_measured and not _waited(node, cpu, span):
+        if is_measured and not _has_stall(node, cpu, span):
             continue
         words, frozen_s = (
             "no softirq of any kind ran on busy core {cpu} for {amount:.1f} s",
@@ -155,7 +155,7 @@ def _waited_s(booked_ns: Floats, starving_ns: Floats) -> float:
     return float(np.nansum(booked_ns) + starving_ns[last + 1 :].sum()) / NS_PER_S
 
 
-def _dropped(rows: ColumnArrays) -> Iterator[Episode]:
+def _drop_episodes(rows: ColumnArrays) -> Iterator[Episode]:
     """Packets that the core's backlog had no room for."""
     if not len(rows):
         return
@@ -180,12 +180,12 @@ def _dropped(rows: ColumnArrays) -> Iterator[Episode]:
         )
 
 
-def _handled(rows: ColumnArrays) -> Floats:
+def _count_softirqs(rows: ColumnArrays) -> Floats:
     handled: Floats = np.sum([np.nan_to_num(rows[vector]) for vector in SOFTIRQ_VECTORS], axis=0)
     return handled
 
 
-def _known(rows: ColumnArrays) -> Flags:
+def _is_counted(rows: ColumnArrays) -> Flags:
     known: Flags = np.any([np.isfinite(rows[vector]) for vector in SOFTIRQ_VECTORS], axis=0)
     return known
 
@@ -207,7 +207,7 @@ def _shares_at(node: Node, rows: ColumnArrays) -> tuple[Floats, Floats]:
     )
 
 
-def _waited(node: Node, cpu: int, span: Span) -> bool:
+def _has_stall(node: Node, cpu: int, span: Span) -> bool:
     rows = (
         node.columns("softirq_delay").of_core(cpu).within([Span(span[0], span[1] + 2 * NS_PER_S)])
     )
@@ -225,15 +225,16 @@ def _softirqs_stopped(node: Node, cpu: int, span: Span, frozen: list[Episode]) -
         for episode in frozen
     ):
         return True
-    if _waited(node, cpu, span):
+    if _has_stall(node, cpu, span):
         return True
     if len(node.columns("softirq_delay")):
         return False
     rows = node.columns("softirqs").of_core(cpu)
     if not len(rows):
         return False
-    common = float(np.median(_handled(rows) / rows["elapsed_ns"]))
+    common = float(np.median(_count_softirqs(rows) / rows["elapsed_ns"]))
     then = rows.within([span])
     return (
-        bool(len(then)) and float(np.median(_handled(then) / then["elapsed_ns"])) < _SLOWED * common
+        bool(len(then))
+        and float(np.median(_count_softirqs(then) / then["elapsed_ns"])) < _SLOWED * common
     )

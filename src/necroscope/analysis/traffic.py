@@ -60,7 +60,7 @@ def _of_tcp(case: Case) -> list[Evidence]:
     from_ns, to_ns = case.window
     after = Span(from_ns, min(to_ns, case.node.span[1]) + _AFTER_NS)
     here, quiet = rows.within([after]), rows.within(case.times.quiet)
-    risen = {name: _risen(name, here, quiet) for name in _WORDS}
+    risen = {name: _count_increase(name, here, quiet) for name in _WORDS}
     texts = [f"{count:,.0f} {_WORDS[name]}" for name, count in risen.items() if count][:_MOST]
     sent, opened = (
         np.nansum(here["tcp_out_segments"] + here["tcp_in_segments"]),
@@ -72,7 +72,7 @@ def _of_tcp(case: Case) -> list[Evidence]:
     return [case.evidence(f"traffic: {', '.join(texts)}{of_all}", "network", span=after)]
 
 
-def _risen(name: str, here: ColumnArrays, quiet: ColumnArrays) -> float:
+def _count_increase(name: str, here: ColumnArrays, quiet: ColumnArrays) -> float:
     """How many there were; 0 where that is what is usual."""
     now, before = here.per_second(name), quiet.per_second(name)
     count = float(np.nansum(here[name]))

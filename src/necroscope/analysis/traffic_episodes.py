@@ -50,11 +50,11 @@ def traffic_episodes(node: Node) -> Iterator[Episode]:
     rows = node.columns("network")
     if len(rows):
         for counter in _COUNTED:
-            yield from _risen(rows, counter)
-    yield from _shaped(node)
+            yield from _counter_episodes(rows, counter)
+    yield from _allowance_episodes(node)
 
 
-def _risen(rows: ColumnArrays, counter: str) -> Iterator[Episode]:
+def _counter_episodes(rows: ColumnArrays, counter: str) -> Iterator[Episode]:
     least, words = _COUNTED[counter]
     per_s: Floats = np.nan_to_num(rows[counter] / rows["elapsed_ns"]) * NS_PER_S
     common = usual(per_s, rows["time"])
@@ -73,7 +73,7 @@ def _risen(rows: ColumnArrays, counter: str) -> Iterator[Episode]:
         yield _episode(span, f"{words} ({common:,.0f} per second are usual)", counter, lost)
 
 
-def _shaped(node: Node) -> Iterator[Episode]:
+def _allowance_episodes(node: Node) -> Iterator[Episode]:
     for one in node.device_rises:
         if one.kind is CounterKind.ALLOWANCE and one.rise * NS_PER_S >= _ALLOWANCE_PER_S * _READ_NS:
             words = f"{one.device} held back or dropped {{amount:,.0f}} packets: {one.counter}"

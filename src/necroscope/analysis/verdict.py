@@ -10,7 +10,7 @@ from typing import Final
 from necroscope.analysis import origin_facts, traffic
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.quality import Shortcoming, hidden, unseen
+from necroscope.analysis.quality import Shortcoming, find_gaps, unrecorded
 from necroscope.analysis.report import UNKNOWN, Alternative, Culprit, Evidence, Verdict
 from necroscope.analysis.thresholds import Thresholds
 
@@ -45,7 +45,7 @@ class Contender:
     assessment: Assessment
     confidence: float
     lacks: Sequence[Shortcoming] = ()
-    unseen: str = ""
+    unrecorded: str = ""
     why_not: str = ""
 
 
@@ -60,18 +60,20 @@ def weigh(
     if found is None:
         return None
     tables = frozenset(own.node.asked)
-    hides = hidden(case, tables)
+    hides = find_gaps(case, tables)
     worth = confidence(found) * prod(lack.factor for lack in (*lacks, *hides))
-    return Contender(cause, found, worth, hides, "" if found.is_confirmed else unseen(case, tables))
+    return Contender(
+        cause, found, worth, hides, "" if found.is_confirmed else unrecorded(case, tables)
+    )
 
 
 def decide(
     case: Case, contenders: Sequence[Contender], unknown: Cause, lacks: Sequence[Shortcoming]
 ) -> tuple[Verdict, tuple[Alternative, ...]]:
     """The verdict and the causes that lost, with the reason."""
-    ranked = sorted(_yielded(contenders), key=lambda one: -one.confidence)
+    ranked = sorted(_demote_general_causes(contenders), key=lambda one: -one.confidence)
     if ranked and ranked[0].confidence >= NAMED:
-        best, others = _tempered(ranked), ranked[1:]
+        best, others = _limit_confidence(ranked), ranked[1:]
     else:
         best, others = _without_a_cause(case, unknown, lacks), ranked
     doubts = tuple(Evidence(lack.text, *case.window, case.core) for lack in (*lacks, *best.lacks))
@@ -99,15 +101,15 @@ def confidence(found: Assessment) -> float:
     return base * (0.3 + 0.7 * share) * (1.0 - min(1.0, max(0.0, found.doubt)))
 
 
-def _yielded(contenders: Sequence[Contender]) -> list[Contender]:
+def _demote_general_causes(contenders: Sequence[Contender]) -> list[Contender]:
     """Where another says the same more exactly, the general cause steps behind it."""
     return [
-        _behind(one, [other for other in contenders if _is_more_exact(other, one)])
+        _demote(one, [other for other in contenders if _is_more_exact(other, one)])
         for one in contenders
     ]
 
 
-def _behind(one: Contender, exact: Sequence[Contender]) -> Contender:
+def _demote(one: Contender, exact: Sequence[Contender]) -> Contender:
     if not exact:
         return one
     best = max(exact, key=lambda other: other.confidence)
@@ -126,7 +128,7 @@ def _is_more_exact(other: Contender, one: Contender) -> bool:
     return other.assessment.is_confirmed and other.confidence >= NAMED and is_as_much
 
 
-def _tempered(ranked: Sequence[Contender]) -> Contender:
+def _limit_confidence(ranked: Sequence[Contender]) -> Contender:
     best = ranked[0]
     rivals = [
         other
@@ -187,8 +189,9 @@ def _why_not(other: Contender, best: Contender) -> str:
     if found.against and (found.is_confirmed or found.doubt >= _STRONG_DOUBT):
         return found.against[0].text
     if not found.is_confirmed:
+        lacking = f", and {other.unrecorded}" if other.unrecorded else ""
         return (
-            f"not confirmed{', and ' if other.unseen else ''}{other.unseen}; what would confirm it:"
+            f"not confirmed{lacking}; what would confirm it:"
             f" {found.would_confirm or other.cause.would_confirm or other.cause.confirming}"
         )
     if best.cause.slug != UNKNOWN and found.explains < best.assessment.explains:

@@ -70,13 +70,13 @@ _WAITED_FOR_CORE: Final = (
 
 def wait_episodes(node: Node) -> Iterator[Episode]:
     waits = node.waits
-    yield from _delayed([wait for wait in waits if wait.is_for_a_core and wait.is_ordinary])
-    yield from _crowded(node)
-    yield from _blocked([wait for wait in waits if not wait.is_for_a_core])
+    yield from _delay_episodes([wait for wait in waits if wait.is_for_a_core and wait.is_ordinary])
+    yield from _crowd_episodes(node)
+    yield from _sleep_episodes([wait for wait in waits if not wait.is_for_a_core])
     yield from _late(node.late_beats)
 
 
-def _delayed(waits: Iterable[TaskWait]) -> Iterator[Episode]:
+def _delay_episodes(waits: Iterable[TaskWait]) -> Iterator[Episode]:
     """Those behind real-time tasks apart: on a machine where everyone waits they are not lost."""
     long = [wait for wait in waits if wait.seconds >= _DELAYED_S]
     for own in _together(((wait.cpu, _is_outranked(wait)), wait) for wait in long):
@@ -100,7 +100,7 @@ def _is_outranked(wait: TaskWait) -> bool:
     return wait.by is not None and wait.by.policy in REAL_TIME
 
 
-def _crowded(node: Node) -> Iterator[Episode]:
+def _crowd_episodes(node: Node) -> Iterator[Episode]:
     """Many waits that are short each: by core and second how much was waited in all, but for
     cgroups without quota left, which wait for that.
     """
@@ -156,7 +156,7 @@ def _with_quota(rows: ColumnArrays, node: Node) -> ColumnArrays:
     return rows.at(np.array(kept, dtype=bool))
 
 
-def _blocked(waits: Iterable[TaskWait]) -> Iterator[Episode]:
+def _sleep_episodes(waits: Iterable[TaskWait]) -> Iterator[Episode]:
     """One for each thing that was waited for; sleeps that are ordinary are none."""
     counted = (
         (wait.subject, wait)

@@ -43,7 +43,7 @@ def walked_state(
     return WalkedState(function, population.kind, round(count), per_object_ns, competes, at_ns)
 
 
-def known_walk(
+def describe_walk(
     case: Case, group: Functions, kinds: Sequence[str]
 ) -> tuple[WalkedState | None, list[Evidence]]:
     """Of a mechanism whose functions and population are known: its numbers, and the same in words.

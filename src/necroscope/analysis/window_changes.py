@@ -88,7 +88,7 @@ class WindowChanges:
             "window": self.window.as_json(),
             "baseline": self.baseline.as_json(),
             **{
-                name: [_rounded(one) for one in getattr(self, name)]
+                name: [_round(one) for one in getattr(self, name)]
                 for name in ("cores", "programs", "grown", "shrunk", "pressure", "rates")
             },
             "events": [
@@ -98,7 +98,7 @@ class WindowChanges:
         }
 
 
-def _rounded(change: ValueChange | PathChange) -> dict[str, Any]:
+def _round(change: ValueChange | PathChange) -> dict[str, Any]:
     return asdict(change) | {"before": round(change.before, 4), "now": round(change.now, 4)}
 
 
@@ -193,12 +193,12 @@ def _rates_of(
             None if total is None else total / (span.length_ns / NS_PER_S)
             for total, span in zip(totals, spans, strict=True)
         ]
-        change = _known(f"{rows.table} {name}", rates)
+        change = _value_change(f"{rows.table} {name}", rates)
         if change is not None and _factor(change) >= _LEAST_FACTOR:
             yield change
 
 
-def _known(what: str, rates: Sequence[float | None]) -> ValueChange | None:
+def _value_change(what: str, rates: Sequence[float | None]) -> ValueChange | None:
     before, now = rates
     if before is None or now is None or max(before, now) < _LEAST_PER_S:
         return None

@@ -15,7 +15,7 @@ import click
 
 from necroscope.analysis.checkup import crash_loops, saturated_cores, zombie_cgroups
 from necroscope.analysis.checkup.checkup import Checkup, check_up
-from necroscope.analysis.checkup.finding import Finding, Level, Seen
+from necroscope.analysis.checkup.finding import Finding, Level, NodeSnapshot
 from necroscope.analysis.checkup.saturated_cores import SECONDS
 from necroscope.analysis.recreations import START, RecreationLoop
 from necroscope.cli.node_look import look
@@ -23,7 +23,7 @@ from necroscope.cli.recorder_options import chosen_settings, settings_options
 from necroscope.errors import NecroscopeError
 from necroscope.model.units import NS_PER_MS, NS_PER_S, format_duration
 from necroscope.settings import Settings
-from necroscope.sources.cgroupfs.timed_read import QUICK_NS, Probed, probe
+from necroscope.sources.cgroupfs.timed_read import QUICK_NS, ProbeResult, probe
 from necroscope.sources.containers import container_log
 from necroscope.sources.containers.containers import SOCKETS
 from necroscope.sources.containers.daemon import ContainerDaemon
@@ -82,30 +82,30 @@ def command(
       necroscope check --plugin         as a custom plugin of node-problem-detector
     """
     settings = chosen_settings(settings_file, options)
-    seen = look(settings, _LOOK_NS)
-    is_held = any(finding.level is Level.NOTICE for finding in saturated_cores.examine(seen))
+    node = look(settings, _LOOK_NS)
+    is_held = any(finding.level is Level.NOTICE for finding in saturated_cores.examine(node))
     # A container daemon that systemd starts for the question takes longer than a short look.
-    if is_held or seen.silent:
-        seen = look(settings, _LONG_LOOK_NS)
+    if is_held or node.silent:
+        node = look(settings, _LONG_LOOK_NS)
     if settings.containers_ns:
-        seen = replace(seen, makers=_makers(settings.host_root, seen))
+        node = replace(node, makers=_makers(settings.host_root, node))
     if settings.own_log_lines:
-        seen = replace(seen, own_logs=_own_logs(settings, seen))
-    more = _probed(settings, seen) if is_probing else ()
-    recorded = recording if recording is not None else seen.recording
+        node = replace(node, own_logs=_own_logs(settings, node))
+    more = _time_reads(settings, node) if is_probing else ()
+    recorded = recording if recording is not None else node.recording
     if recorded is not None:
         more += incident_findings(recent(Ledger.open(Path(recorded))), str(recorded))
-    checkup = check_up(seen, more)
+    checkup = check_up(node, more)
     _print(checkup, as_json=as_json, plugin=plugin)
     sys.exit(checkup.exit_code)
 
 
-def _makers(root: Path, seen: Seen) -> dict[str, tuple[str, str]]:
+def _makers(root: Path, node: NodeSnapshot) -> dict[str, tuple[str, str]]:
     """By title: who makes them is seen when they are re-created the next time."""
     loops = [
         loop
-        for loop in crash_loops.recreated(seen)
-        if loop.unit is None and crash_loops.is_going_on(loop, seen.now_ns)
+        for loop in crash_loops.recreated(node)
+        if loop.unit is None and crash_loops.is_going_on(loop, node.now_ns)
     ]
     if not loops:
         return {}
@@ -137,35 +137,35 @@ def _events_since(root: Path, back_ns: int) -> list[ContainerEvent]:
     return found
 
 
-def _own_logs(settings: Settings, seen: Seen) -> dict[str, tuple[str, ...]]:
+def _own_logs(settings: Settings, node: NodeSnapshot) -> dict[str, tuple[str, ...]]:
     root, lines = settings.host_root, settings.own_log_lines
-    units = crash_loops.units_to_ask(seen)[:_LOGS_LIMIT]
+    units = crash_loops.units_to_ask(node)[:_LOGS_LIMIT]
     found = {unit: systemd_log.read_last_lines(root, unit, lines) for unit in units}
-    loops = [loop for loop in crash_loops.recreated(seen) if loop.name is not None]
+    loops = [loop for loop in crash_loops.recreated(node) if loop.name is not None]
     deadline = time.monotonic() + _LONGEST_TURN_NS / NS_PER_S
     for loop in loops[:_LOGS_LIMIT] if settings.containers_ns else ():
-        is_going_on = crash_loops.is_going_on(loop, seen.now_ns)
+        is_going_on = crash_loops.is_going_on(loop, node.now_ns)
         left_s = max(0.0, deadline - time.monotonic()) if is_going_on else 0.0
         seconds = min(left_s, _turn_ns([loop]) / NS_PER_S)
         found[loop.title] = container_log.read_last_lines(root, SOCKETS, loop.title, lines, seconds)
     return found
 
 
-def _probed(settings: Settings, seen: Seen) -> tuple[Finding, ...]:
-    cpus = [row["cpu"] for row in seen.newest("cores", "cpu") if isinstance(row["cpu"], int)]
+def _time_reads(settings: Settings, node: NodeSnapshot) -> tuple[Finding, ...]:
+    cpus = [row["cpu"] for row in node.newest("cores", "cpu") if isinstance(row["cpu"], int)]
     of_network = [
         row["cpu"]
-        for row in seen.rows("interrupts")
+        for row in node.rows("interrupts")
         if row["device"] is not None and isinstance(row["cpu"], int)
     ]
     try:
-        probed = probe(settings.host_root, cpus, of_network, zombie_cgroups.held(seen))
+        probed = probe(settings.host_root, cpus, of_network, zombie_cgroups.held(node))
     except (NecroscopeError, OSError) as error:
         return (Finding("probe", Level.UNKNOWN, f"cgroup statistics could not be timed: {error}"),)
-    return (_timed(probed),) if probed.reads or probed.left_out else ()
+    return (_report_slowest(probed),) if probed.reads or probed.left_out else ()
 
 
-def _timed(probed: Probed) -> Finding:
+def _report_slowest(probed: ProbeResult) -> Finding:
     left_out = (f"the root was not read: {probed.left_out}",) if probed.left_out else ()
     if not probed.reads:
         return Finding("probe", Level.UNKNOWN, "no read of cgroup statistics was timed", left_out)

@@ -114,11 +114,11 @@ def _provoke(port: int, *, is_once: bool, opens_browser: bool) -> None:
     )
     try:
         if is_once:
-            _tell_verdict(lab, place / "recording")
+            _print_verdict(lab, place / "recording")
             return
         store = _recording_of(lab, place / "recording")
         click.echo(_CLICK)
-        Thread(target=_tell_verdict_beside, args=(lab, place / "recording"), daemon=True).start()
+        Thread(target=_print_verdict_if_kept, args=(lab, place / "recording"), daemon=True).start()
         serve(store, _LOOPBACK, port, opens_browser=opens_browser)
     finally:
         if lab.poll() is None:
@@ -127,16 +127,16 @@ def _provoke(port: int, *, is_once: bool, opens_browser: bool) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _tell_verdict(lab: subprocess.Popen[bytes], directory: Path) -> None:
+def _print_verdict(lab: subprocess.Popen[bytes], directory: Path) -> None:
     if lab.wait() != 0:
         raise RecordingError("the lab's run failed", _SEE)
     click.echo("\n" + report_to_text(diagnose(Store.open(directory)), _width()))
 
 
-def _tell_verdict_beside(lab: subprocess.Popen[bytes], directory: Path) -> None:
+def _print_verdict_if_kept(lab: subprocess.Popen[bytes], directory: Path) -> None:
     # Who ends the demo meanwhile takes the recording away.
     with contextlib.suppress(NecroscopeError, OSError):
-        _tell_verdict(lab, directory)
+        _print_verdict(lab, directory)
 
 
 def _recording_of(lab: subprocess.Popen[bytes], directory: Path) -> Store:

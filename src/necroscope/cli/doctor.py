@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from necroscope.analysis.checkup.finding import Seen
+from necroscope.analysis.checkup.finding import NodeSnapshot
 from necroscope.cli.extras import EXTRAS
 from necroscope.cli.node_look import look
 from necroscope.cli.recorder_options import chosen_settings, settings_options
@@ -86,8 +86,8 @@ def command(as_json: bool, settings_file: Path | None, **options: str | None) ->
     sys.exit(0 if found.is_whole else 1)
 
 
-def examine(seen: Seen, settings: Settings) -> Diagnosis:
-    abilities = tuple(Ability(what, *_seen(seen, tables)) for what, tables in _ABILITIES)
+def examine(node: NodeSnapshot, settings: Settings) -> Diagnosis:
+    abilities = tuple(Ability(what, *_find_losses(node, tables)) for what, tables in _ABILITIES)
     running = tuple(str(path) for path in running_recordings())
     directory = Path(running[0]) if running else default_directory()
     free_bytes, is_short = _space(directory, settings)
@@ -102,13 +102,13 @@ def examine(seen: Seen, settings: Settings) -> Diagnosis:
     )
 
 
-def _seen(seen: Seen, tables: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
+def _find_losses(node: NodeSnapshot, tables: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
     """A gap without a core's number is of the whole table; a table without rows and without a gap
     had nothing to say in this second.
     """
     causes = dict.fromkeys(
         str(row["cause"])
-        for row in seen.rows("gaps")
+        for row in node.rows("gaps")
         if row["table"] in tables and row["cpu"] is None and not row["lost"]
     )
     return not causes, tuple(causes)

@@ -24,7 +24,7 @@ _WIDEST: Final = 160
 
 
 @contextmanager
-def _hurried() -> Iterator[None]:
+def _without_collection() -> Iterator[None]:
     """A question ends before garbage matters."""
     is_collecting = gc.isenabled()
     gc.disable()
@@ -55,7 +55,7 @@ class AnswerSource:
         )
 
     def _of_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:
-        with _hurried():
+        with _without_collection():
             return self._ask_lake(name, words)
 
     def _ask_lake(self, name: str, words: dict[str, str | None]) -> dict[str, Any]:

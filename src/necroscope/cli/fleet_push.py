@@ -128,12 +128,12 @@ def command(
         if is_over is not None and not _comes(recording, is_over):
             return
         spool = Spool(spool_directory or _inside(recording), bound_bytes)
-        state = PushState(spool, url, _tell)
-        name, known = _who(recording, node, follow=follow)
+        state = PushState(spool, url, _warn)
+        name, known = _name_node(recording, node, follow=follow)
         chosen, notes = collect_labels(known, os.environ, labels_file, labels)
         for note in notes:
-            _tell(note)
-        delivery = Delivery(state, sender, _tell)
+            _warn(note)
+        delivery = Delivery(state, sender, _warn)
         ask = _ask_recorder if while_stdin else _ask_nobody
         pusher = Pusher(recording, state, delivery, name, chosen, keep_window=ask)
         try:
@@ -166,9 +166,9 @@ def _incomplete(delivery: Delivery, spool: Spool) -> NecroscopeError:
 
 def _warn_of_readers(sender: Sender, token_file: Path | None) -> None:
     if sender.is_open_to_all:
-        _tell("the token travels in the clear; use https")
+        _warn("the token travels in the clear; use https")
     if token_file is not None and (warning := reading_warning(token_file)):
-        _tell(warning)
+        _warn(warning)
 
 
 def _bound(text: str) -> int:
@@ -191,7 +191,7 @@ def _inside(recording: Path) -> Path:
     return recording / _SPOOL
 
 
-def _who(recording: Path, node: str | None, *, follow: bool) -> tuple[str, dict[str, str]]:
+def _name_node(recording: Path, node: str | None, *, follow: bool) -> tuple[str, dict[str, str]]:
     """In a pod the host's name is another than the node's."""
     store = Store.open(recording)
     known = store.catalog.identity
@@ -208,7 +208,7 @@ def _comes(recording: Path, is_over: IsOver) -> bool:
     a recording.
     """
     if not (recording / RECORDING_FILE).exists():
-        _tell(f"{recording} holds no recording yet; waiting for one")
+        _warn(f"{recording} holds no recording yet; waiting for one")
     while not (recording / RECORDING_FILE).exists():
         if is_over(_LOOK_S):
             return False
@@ -235,7 +235,7 @@ def _stay_small() -> None:
     pa.set_io_thread_count(1)
 
 
-def _tell(text: str) -> None:
+def _warn(text: str) -> None:
     # A lost listener is not a reason to end.
     with contextlib.suppress(OSError):
         click.echo(clean(f"warning: {text}", 1000), err=True)

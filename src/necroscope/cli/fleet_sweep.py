@@ -10,7 +10,7 @@ from necroscope.cli.fleet_asking import with_lake
 from necroscope.cli.progress_bar import progress_bar
 from necroscope.errors import NecroscopeError
 from necroscope.fleet.lake import Lake
-from necroscope.fleet.sweep import Judges, Swept, sweep
+from necroscope.fleet.sweep import Judges, SweepResult, sweep
 from necroscope.fleet.sweep_processes import Processes
 from necroscope.model.units import NS_PER_S, format_duration, parse_moment_ns
 
@@ -90,7 +90,7 @@ def _on_ray(address: str, lake_url: str, workers: int | None) -> Judges:
     return RayWorkers(address, lake_url, workers)
 
 
-def _in_words(swept: Swept) -> str:
+def _in_words(swept: SweepResult) -> str:
     if not swept.bundles:
         return "there is no evidence in this lake"
     lines = [

@@ -49,14 +49,14 @@ def command(words: tuple[str, ...], at_text: str | None, lists: bool, as_json: b
     name, paths = _split(words)
     with ExitStack() as stack:
         stores = [stack.enter_context(opened_recording(path, None, None))[0] for path in paths]
-        named = _named(stores)
+        named = _stores_by_node(stores)
         found = runs([member for node, store in named.items() for member in _all(store, node)])
         if lists:
             answer = jobs_answer(found)
             click.echo(json.dumps(answer) if as_json else jobs_to_text(answer, width()))
             return
         at_ns = None if at_text is None else parse_moment_ns(at_text, _last_ns(stores))
-        run = _chosen(found, name, at_ns)
+        run = _choose_run(found, name, at_ns)
         answer = story(run, named).as_json()
         click.echo(json.dumps(answer) if as_json else job_to_text(answer, width()))
 
@@ -97,12 +97,12 @@ def story(run: JobRun, stores: dict[str, Store]) -> JobStory:
 
 def _all(store: Store, node: str) -> list[Member]:
     """A member that lives is written again with each segment."""
-    whole = _whole(store)
+    whole = _whole_span(store)
     found = newest_members(store, whole, node)
     return [replace(one, seen_ns=min(one.seen_ns + _SEGMENT_NS, whole.to_ns)) for one in found]
 
 
-def _whole(store: Store) -> Span:
+def _whole_span(store: Store) -> Span:
     first_ns, last_ns = store.span()
     return Span(first_ns, last_ns + 1)
 
@@ -111,7 +111,7 @@ def failed_jobs(store: Store) -> list[str]:
     """Newest first."""
     if not store.info().tables.get("job_members"):
         return []
-    found = runs(newest_members(store, _whole(store)))
+    found = runs(newest_members(store, _whole_span(store)))
     failed = [run for run in found if outcome_of(run.members) == "failed"]
     return [clean(run.job) for run in sorted(failed, key=lambda run: -run.to_ns)]
 
@@ -126,7 +126,7 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, list[Path]]:
     return (words[0] if is_named else None), paths or [find_recording()]
 
 
-def _named(stores: list[Store]) -> dict[str, Store]:
+def _stores_by_node(stores: list[Store]) -> dict[str, Store]:
     """By node; two recordings of one node get different names."""
     found: dict[str, Store] = {}
     for store in stores:
@@ -140,7 +140,7 @@ def _named(stores: list[Store]) -> dict[str, Store]:
     return found
 
 
-def _chosen(found: list[JobRun], name: str | None, at_ns: int | None) -> JobRun:
+def _choose_run(found: list[JobRun], name: str | None, at_ns: int | None) -> JobRun:
     if name is None and at_ns is None:
         failed = [run for run in found if outcome_of(run.members) == "failed"]
         return choose(sorted(failed or found, key=lambda run: run.to_ns), None)

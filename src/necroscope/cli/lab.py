@@ -39,7 +39,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="as JSON")
 def list_scenarios(as_json: bool) -> None:
     """The scenarios, what they need, and whether this machine has it."""
-    found = [_described(scenario) for scenario in catalog.scenarios().values()]
+    found = [_describe(scenario) for scenario in catalog.scenarios().values()]
     if as_json:
         click.echo(json.dumps(found))
         return
@@ -178,7 +178,9 @@ def score_scenarios(
     say = Progress().say
     unlabelled = [] if no_run else provoke(plan, say)
     there = (
-        _labelled(directory, {scenario.name for scenario in chosen}) if no_run else _planned(plan)
+        _list_labelled(directory, {scenario.name for scenario in chosen})
+        if no_run
+        else _list_planned(plan)
     )
     if not there:
         raise LabError(f"there is nothing to score in {directory}", "run without --no-run")
@@ -203,11 +205,11 @@ def _vary_thresholds(directory: Path | None, text: str, as_json: bool) -> None:
     click.echo(json.dumps(found.as_json()) if as_json else variation_to_text(found, factors))
 
 
-def _planned(plan: RunPlan) -> list[Path]:
+def _list_planned(plan: RunPlan) -> list[Path]:
     return [path for _, _, path in plan.recordings() if (path / LABEL_FILE).exists()]
 
 
-def _labelled(directory: Path, names: set[str]) -> list[Path]:
+def _list_labelled(directory: Path, names: set[str]) -> list[Path]:
     return [
         path.parent
         for path in sorted(directory.glob(f"*/{LABEL_FILE}"))
@@ -228,7 +230,7 @@ class Progress:
             click.echo(f"{moment}  {text}", err=True, color=sys.stderr.isatty())
 
 
-def _described(scenario: type[Scenario]) -> dict[str, Any]:
+def _describe(scenario: type[Scenario]) -> dict[str, Any]:
     return {
         "name": scenario.name,
         "cause": scenario.cause,

@@ -60,7 +60,9 @@ def command(
     if not directories and not has_fleet:
         directories = (find_recording(),)
     server = make_server(
-        RecordingQuestions(_named(directories)), source.ask if has_fleet else None, __version__
+        RecordingQuestions(_name_recordings(directories)),
+        source.ask if has_fleet else None,
+        __version__,
     )
     if listen is None:
         server.run("stdio")
@@ -68,7 +70,7 @@ def command(
         _serve(server, listen, http_token_file)
 
 
-def _named(directories: tuple[Path, ...]) -> dict[str, Path]:
+def _name_recordings(directories: tuple[Path, ...]) -> dict[str, Path]:
     """By the last part of the path, or by all of it where two are called the same."""
     for directory in directories:
         if not directory.is_dir():

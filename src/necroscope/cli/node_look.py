@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Seen
+from necroscope.analysis.checkup.finding import NodeSnapshot
 from necroscope.cli.recording_place import node_recording
 from necroscope.model.clocks import TimeLine
 from necroscope.model.units import NS_PER_S
@@ -19,7 +19,7 @@ _KEEP_NS: Final = 400 * 86400 * NS_PER_S
 _HISTORY_NS: Final = 300 * NS_PER_S
 
 
-def look(settings: Settings, look_ns: int) -> Seen:
+def look(settings: Settings, look_ns: int) -> NodeSnapshot:
     memory = MemorySegment(_KEEP_NS)
     clock = LogClock()
     time_line = TimeLine.starting_at(clock.read())
@@ -34,4 +34,4 @@ def look(settings: Settings, look_ns: int) -> Seen:
         isinstance(source, Containers) and not source.has_answered for source in sources.sources
     )
     silent = ("containers",) if is_silent else ()
-    return Seen(memory, now_ns, None if recording is None else str(recording), silent)
+    return NodeSnapshot(memory, now_ns, None if recording is None else str(recording), silent)

@@ -111,7 +111,7 @@ def command(
       necroscope stakeout --dir rate --count --until oom_kill --for 1h -- ./load-test
     """
     limit_ns = parse_duration_ns(length) if length else None
-    plan = Plan(_checked(until), limit_ns, repeat, parallel, counts_all)
+    plan = Plan(_check_kinds(until), limit_ns, repeat, parallel, counts_all)
     if nodes:
         sys.exit(run_over_nodes(directory, nodes, job, against, plan, over, as_json=as_json))
     if against is not None:
@@ -133,7 +133,7 @@ def _run_here(directory: Path, job: tuple[str, ...], plan: Plan, *, as_json: boo
     return 1 if plan.found(outcome) else 0
 
 
-def _checked(until: tuple[str, ...]) -> frozenset[str]:
+def _check_kinds(until: tuple[str, ...]) -> frozenset[str]:
     known = {FAILURE, *_OTHER_KINDS.split(), *(pattern.kind for pattern in PATTERNS)}
     if unknown := sorted(set(until) - known):
         raise UsageError(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from necroscope.model.child import Abandoned, Child, Pauses, read_piece
+from necroscope.model.child import AbandonedChildren, Child, Pauses, read_piece
 from necroscope.model.names import clean
 from necroscope.settings import Settings
 
@@ -69,7 +69,7 @@ class WatchedProcess:
         self._clock = clock
         self._silent_s = silent_s
         self._child: Child | None = None
-        self._abandoned = Abandoned()
+        self._abandoned = AbandonedChildren()
         self._pauses = Pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _SETTLED_S)
         self._heard_s = 0.0
         self._errors = b""

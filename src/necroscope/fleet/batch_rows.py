@@ -79,11 +79,11 @@ def _array(
     if values is None:
         return pa.nulls(count, field.type)
     if field.type == pa.string() and field.name not in JSON_COLUMNS.get(table, ()):
-        values = _cleaned(values, TEXT_LIMITS.get(field.name, NAME_LIMIT))
+        values = _clean_all(values, TEXT_LIMITS.get(field.name, NAME_LIMIT))
     return pa.array(values, field.type)
 
 
-def _cleaned(texts: list[str | None], limit: int) -> list[str | None]:
+def _clean_all(texts: list[str | None], limit: int) -> list[str | None]:
     """Most columns are clean already, and looked at as a whole."""
     if (
         "".join(text for text in texts if text).isprintable()

@@ -112,7 +112,7 @@ def unpack(content: bytes, directory: Path) -> Path:
     directory.mkdir(mode=0o700, parents=True)
     left_bytes = MOST_UNPACKED_BYTES
     try:
-        with tarfile.open(fileobj=io.BytesIO(_inflated(content)), mode="r:") as tar:
+        with tarfile.open(fileobj=io.BytesIO(_decompress(content)), mode="r:") as tar:
             for count, member in enumerate(tar):
                 if count >= _MOST_FILES:
                     raise CorruptData("the bundle holds too many files")
@@ -128,7 +128,7 @@ def unpack(content: bytes, directory: Path) -> Path:
     return directory
 
 
-def _inflated(content: bytes) -> bytes:
+def _decompress(content: bytes) -> bytes:
     try:
         with pa.CompressedInputStream(pa.BufferReader(content), _CODEC) as stream:
             data: bytes = stream.read(MOST_UNPACKED_BYTES + 1)

@@ -18,7 +18,7 @@ _ALL: Final = slice(None)
 _MOST_PAIRS: Final = 1 << 22
 
 
-class Numbered:
+class TextNumbers:
     """Numbers for what is met, in the order in which it is met."""
 
     def __init__(self, met: Iterable[Any] = ()) -> None:
@@ -29,7 +29,7 @@ class Numbered:
         return np.fromiter((numbers.setdefault(each, len(numbers)) for each in found), np.int64)
 
 
-class JoinedTexts:
+class TextPairNumbers:
     """Numbers of pairs of texts. Each pair is numbered once for the dictionaries it comes with,
     which many batches share.
     """

@@ -46,7 +46,7 @@ Place = tuple[str, date, str]
 
 
 @dataclass(slots=True)
-class Compacted:
+class CompactionResult:
     """What a compaction did. `refused` are the paths of what could not be read any more, kept
     aside.
     """
@@ -64,9 +64,9 @@ class Compactor:
         self._clock_ns = clock_ns
         self._marks = RoundMarks(lake, collector, clock_ns)
 
-    def compact(self) -> Compacted:
+    def compact(self) -> CompactionResult:
         """All files of the inbox that are ours to take, in rounds that fit into memory."""
-        done = Compacted()
+        done = CompactionResult()
         inbox = self._lake.list(INBOX)
         unfinished = self._marks.unfinished(inbox)
         ours = self._ours(inbox)
@@ -91,7 +91,7 @@ class Compactor:
         ]
 
     def _compact_round(
-        self, paths: list[str], done: Compacted, *, is_second_try: bool = False
+        self, paths: list[str], done: CompactionResult, *, is_second_try: bool = False
     ) -> None:
         with self._marks.round(paths, is_second_try=is_second_try):
             taken = []
@@ -113,13 +113,15 @@ class Compactor:
                 self._lake.delete(path)
             done.files += len(taken)
 
-    def _receipts(self, data: bytes, done: Compacted) -> Iterator[Receipt]:
+    def _receipts(self, data: bytes, done: CompactionResult) -> Iterator[Receipt]:
         try:
             yield from unpack(data)
         except CorruptData:
             self._keep_aside(data, done)
 
-    def _take(self, receipt: Receipt, found: dict[Place, list[pa.Table]], done: Compacted) -> int:
+    def _take(
+        self, receipt: Receipt, found: dict[Place, list[pa.Table]], done: CompactionResult
+    ) -> int:
         """How many bytes its rows are."""
         try:
             tables = rows_of(
@@ -138,14 +140,14 @@ class Compactor:
                 found[table, day, receipt.cluster].append(part)
         return sum(rows.nbytes for rows in tables.values())
 
-    def _write(self, found: dict[Place, list[pa.Table]], done: Compacted) -> None:
+    def _write(self, found: dict[Place, list[pa.Table]], done: CompactionResult) -> None:
         for (table, day, cluster), parts in sorted(found.items(), key=lambda item: item[0]):
             rows = pa.concat_tables(parts)
             done.rows[table] += rows.num_rows
             write_file(self._lake, table, day, cluster, rows, self._collector, self._clock_ns())
         found.clear()
 
-    def _refuse(self, path: str, done: Compacted) -> None:
+    def _refuse(self, path: str, done: CompactionResult) -> None:
         try:
             data = self._lake.read(path)
         except NotInLake:
@@ -153,7 +155,7 @@ class Compactor:
         self._keep_aside(data, done)
         self._lake.delete(path)
 
-    def _keep_aside(self, data: bytes, done: Compacted) -> None:
+    def _keep_aside(self, data: bytes, done: CompactionResult) -> None:
         """Named by its content: the same thing refused twice is one file."""
         path = f"refused/{len(data)}-{zlib.crc32(data):08x}"
         self._lake.put(path, data)

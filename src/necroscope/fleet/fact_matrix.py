@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from necroscope.fleet.coded_texts import JoinedTexts, Numbered, Numbers, indices, is_same
+from necroscope.fleet.coded_texts import Numbers, TextNumbers, TextPairNumbers, indices, is_same
 from necroscope.fleet.cohorts.columns import Fact, FactMatrix
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import NodeKey
@@ -118,10 +118,10 @@ class _Scatter:
         self._moments = moments
         self._is_wanted = is_wanted
         self._node_of = {key: number for number, key in enumerate(nodes)}
-        self._facts, self._values = Numbered(), Numbered([None])
+        self._facts, self._values = TextNumbers(), TextNumbers([None])
         self._joined_nodes, self._joined_facts = (
-            JoinedTexts(self._number_nodes, are_all_there=True),
-            JoinedTexts(self._number_facts),
+            TextPairNumbers(self._number_nodes, are_all_there=True),
+            TextPairNumbers(self._number_facts),
         )
         self._texts: pa.Array | None = None
         self._text_numbers = np.zeros(0, np.int32)
@@ -267,7 +267,7 @@ class _RunFacts:
     same order: that is compared, which is cheaper than numbering it again.
     """
 
-    def __init__(self, joined: JoinedTexts) -> None:
+    def __init__(self, joined: TextPairNumbers) -> None:
         self._joined = joined
         self._columns: tuple[pa.DictionaryArray, ...] = ()
         self._codes: tuple[NDArray[Any], ...] = ()

@@ -51,7 +51,7 @@ def write_flame(
         (
             _alone(window, heading, form, width)
             if baseline is None
-            else _compared(window, baseline, heading, form, width)
+            else _render_comparison(window, baseline, heading, form, width)
         ).encode()
     )
 
@@ -62,7 +62,7 @@ def _alone(tree: FlameTree, heading: Heading, form: str, width: int | None) -> s
     return flame_svg(tree, heading)
 
 
-def _compared(
+def _render_comparison(
     window: FlameTree, baseline: FlameTree, heading: Heading, form: str, width: int | None
 ) -> str:
     found = compare(window, baseline)

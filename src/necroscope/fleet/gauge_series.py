@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from necroscope.fleet.coded_texts import JoinedTexts, Numbers, indices
+from necroscope.fleet.coded_texts import Numbers, TextPairNumbers, indices
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_tables import DAY_NS, NodeKey
 from necroscope.model.span import Span
@@ -102,7 +102,7 @@ class _Rows:
     def __init__(self, keys: Sequence[NodeKey], span: Span) -> None:
         self._keys, self._span = tuple(keys), span
         self._place = {key: number for number, key in enumerate(keys)}
-        self._nodes = JoinedTexts(self._number_nodes, are_all_there=True)
+        self._nodes = TextPairNumbers(self._number_nodes, are_all_there=True)
         self._names: dict[str, int] = {}
         self._parts: list[tuple[Numbers, Numbers, Floats, Floats]] = []
 

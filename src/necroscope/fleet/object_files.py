@@ -76,7 +76,7 @@ class ObjectFiles:
             content: bytes = stream.read()
         return content
 
-    def _selected(self, prefix: str, kind: fs.FileType, *, recursive: bool) -> list[str]:
+    def _list(self, prefix: str, kind: fs.FileType, *, recursive: bool) -> list[str]:
         selector = fs.FileSelector(
             self.place(prefix).rstrip("/"), recursive=recursive, allow_not_found=True
         )
@@ -87,13 +87,13 @@ class ObjectFiles:
     def paths(self, prefix: str) -> list[str]:
         return [
             path.removeprefix(f"{self._base}/")
-            for path in self._selected(prefix, fs.FileType.File, recursive=True)
+            for path in self._list(prefix, fs.FileType.File, recursive=True)
         ]
 
     def directories(self, prefix: str) -> list[str]:
         return [
             path.rpartition("/")[2]
-            for path in self._selected(prefix, fs.FileType.Directory, recursive=False)
+            for path in self._list(prefix, fs.FileType.Directory, recursive=False)
         ]
 
     def delete(self, path: str) -> None:

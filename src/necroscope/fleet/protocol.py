@@ -117,7 +117,7 @@ def decode(body: bytes, limits: Limits = DEFAULT_LIMITS, now_ns: int | None = No
     """The batch in a body; TooLarge or BadBatch with what is wrong and what to do. With a clock,
     nothing may be far ahead.
     """
-    content = _parsed(_inflated(body, limits.inflated_bytes), limits.marks)
+    content = _parse(_decompress(body, limits.inflated_bytes), limits.marks)
     if not isinstance(content, dict) or content.get("protocol") != PROTOCOL:
         given = content.get("protocol") if isinstance(content, dict) else None
         raise BadBatch(
@@ -177,7 +177,7 @@ def _check_clock(batch: Batch, now_ns: int) -> None:
             check_not_ahead(max(columns.get(name, ()), default=0), f"{table}.{name}", now_ns)
 
 
-def _inflated(body: bytes, limit_bytes: int) -> bytes:
+def _decompress(body: bytes, limit_bytes: int) -> bytes:
     """At most `limit_bytes`, whatever the body claims: a few KB of gzip can hold gigabytes."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
@@ -198,7 +198,7 @@ def _inflated(body: bytes, limit_bytes: int) -> bytes:
     return data
 
 
-def _parsed(data: bytes, most_marks: int) -> Any:
+def _parse(data: bytes, most_marks: int) -> Any:
     if sum(map(data.count, (b",", b"[", b"{"))) > most_marks:
         raise TooLarge(
             f"the batch holds more than {most_marks:,} values", "send it as smaller batches"

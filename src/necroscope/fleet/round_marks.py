@@ -25,7 +25,7 @@ _UNFINISHED_NS: Final = 60 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedFiles:
     """Files of rounds that have not ended; `fatal` are those of them that were alone, on their
     second try.
     """
@@ -57,7 +57,7 @@ class RoundMarks:
             raise
         self._lake.delete(self._path)
 
-    def unfinished(self, inbox: Collection[str]) -> Unfinished:
+    def unfinished(self, inbox: Collection[str]) -> UnfinishedFiles:
         """Of the files that are in the inbox. Marks of files that are gone go too."""
         begun: set[str] = set()
         fatal: set[str] = set()
@@ -73,4 +73,4 @@ class RoundMarks:
                     fatal |= there
                 if not there:
                     self._lake.delete(mark)
-        return Unfinished(frozenset(begun), frozenset(fatal))
+        return UnfinishedFiles(frozenset(begun), frozenset(fatal))

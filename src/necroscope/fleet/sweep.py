@@ -41,7 +41,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class Swept:
+class SweepResult:
     """What a sweep came to. `known` were judged before by this version; `broken` and `unread` are
     paths and why.
 
@@ -86,7 +86,7 @@ def sweep(
     progress: Progress = lambda _, __: None,
     tell: Tell = lambda _: None,
     clock_ns: Callable[[], int] = time.time_ns,
-) -> Swept:
+) -> SweepResult:
     """All bundles that this version has not judged yet; with `is_again` all. Ended early, it has
     kept what was judged.
     """
@@ -94,7 +94,7 @@ def sweep(
     found = evidence_in(lake, from_ns, clusters)
     known = set() if is_again else read_judged(lake, __version__)
     waiting = [one for one in found if one.key not in known]
-    swept = Swept(len(found), len(found) - len(waiting))
+    swept = SweepResult(len(found), len(found) - len(waiting))
     before = causes_before(lake, waiting) if waiting else {}
     keeper = _Keeper(lake, clock_ns)
     try:
@@ -108,7 +108,7 @@ def sweep(
     return swept
 
 
-def _count(swept: Swept, judged: BundleJudgement, before: dict[Key, str], tell: Tell) -> None:
+def _count(swept: SweepResult, judged: BundleJudgement, before: dict[Key, str], tell: Tell) -> None:
     path = judged.evidence.path
     if judged.unread is not None:
         swept.unread[path] = judged.unread

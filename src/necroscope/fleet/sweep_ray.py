@@ -59,7 +59,7 @@ class RayWorkers:
 
     def __call__(self, evidence: Iterable[StoredBundle], now_ns: int) -> Iterator[BundleJudgement]:
         bundles = list(evidence)
-        with _connected(self._address):
+        with _connect(self._address):
             workers = self._count or max(1, int(ray.cluster_resources().get("CPU", 1)))
             waiting = deque(_chunks(bundles, _chunk_size(len(bundles), workers)))
             yield from self._judge_all(
@@ -140,7 +140,7 @@ def _chunks(bundles: Sequence[StoredBundle], size: int) -> Iterator[list[StoredB
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[None]:
+def _connect(address: str) -> Iterator[None]:
     """Connected, and sure that the cluster's workers are of our version: their verdicts count as
     ours.
     """

@@ -148,12 +148,12 @@ def _order(
     if program is None:
         raise CannotProvoke(f"there is no program {body[0]}", "install it")
     return common | {
-        "file": _named(program, comm, Path(order["scratch"])),
+        "file": _link_as(program, comm, Path(order["scratch"])),
         "argv": [comm, *body[1:]],
     }
 
 
-def _named(program: str, comm: str, scratch: Path) -> str:
+def _link_as(program: str, comm: str, scratch: Path) -> str:
     """A task is called after the file that is executed, so that the link to it gives its name."""
     link = scratch / "bin" / comm
     link.parent.mkdir(exist_ok=True)
@@ -182,7 +182,7 @@ def _wait_until_ready(actor: Actor, reader: int) -> None:
         raise CannotProvoke(f"cannot start {actor.comm}: {said or 'it ended at once'}")
 
 
-def marked(mark: str) -> Iterator[int]:
+def list_marked(mark: str) -> Iterator[int]:
     """Processes of a run, however often re-parented, by the mark in their environment."""
     wanted = f"{MARK}={mark}\0".encode()
     for directory in Path("/proc").glob("[0-9]*"):
@@ -197,7 +197,7 @@ def marked(mark: str) -> Iterator[int]:
 def kill_marked(mark: str, seconds: float = 10.0) -> list[int]:
     """Kill all processes of a run, those too that they start meanwhile; the pids that are left."""
     deadline = time.monotonic() + seconds
-    while pids := list(marked(mark)):
+    while pids := list(list_marked(mark)):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from necroscope.lab.actor import marked
+from necroscope.lab.actor import list_marked
 from necroscope.perf_abi.syscalls import syscall
 from necroscope.sources.cgroupfs.hierarchies import parse_cgroups
 
@@ -44,7 +44,7 @@ class MachineState:
         """Processes are those with the run's mark; what a process without it holds belongs to
         somebody else.
         """
-        pids = frozenset(marked(mark))
+        pids = frozenset(list_marked(mark))
         return cls(
             tracked={c.name: c.cgroups for c in parse_cgroups(Path("/proc/cgroups").read_bytes())},
             cgroups=frozenset(_unused_cgroups(Path("/sys/fs/cgroup"))),

@@ -168,7 +168,7 @@ class Killable(Protocol):
     def end(self, seconds: float) -> None: ...
 
 
-class Abandoned:
+class AbandonedChildren:
     """Children that were killed and may not be dead yet."""
 
     def __init__(self) -> None:

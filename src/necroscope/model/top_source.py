@@ -6,7 +6,7 @@ from necroscope.model.reading import Rows
 from necroscope.model.span import Extent
 
 
-class Sampled(NamedTuple):
+class TopSample(NamedTuple):
     """One stack sample, cut down to who was on the core and the innermost function on each side of
     the kernel's door.
     """
@@ -35,7 +35,7 @@ class TopSource(Protocol):
     def rows(self, table: str, from_ns: int, to_ns: int) -> Rows:
         """Rows of a table of `model.tables`, whose `time` lies in the window."""
 
-    def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
+    def samples_between(self, from_ns: int, to_ns: int) -> list[TopSample]:
         """Samples of busy cores in the window."""
 
     def notices(self) -> list[str]:

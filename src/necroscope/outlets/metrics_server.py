@@ -103,7 +103,7 @@ class MetricsServer(ThreadingHTTPServer):
                 recorded = is_recorded(self._directory)
                 self._metrics.look(time.time_ns(), is_recorded=recorded)
             except NecroscopeError as error:
-                self._failed(error)
+                self._count_error(error)
             for entry in self._ledger.refresh() if self._ledger is not None else ():
                 self._metrics.verdicts.take(entry)
             self._note_recorder()
@@ -128,7 +128,7 @@ class MetricsServer(ThreadingHTTPServer):
         # A child's time is missing for the moment between its end and its being reaped.
         self._recorder = cost.pid, max(cost.cpu_seconds, before)
 
-    def _failed(self, error: NecroscopeError) -> None:
+    def _count_error(self, error: NecroscopeError) -> None:
         self._errors.add()
         click.echo(f"warning: {clean(error.facts, 500)}", err=True)
 
@@ -138,7 +138,7 @@ class MetricsServer(ThreadingHTTPServer):
         """
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
-            self._failed(NecroscopeError(f"internal error: {error!r}"))
+            self._count_error(NecroscopeError(f"internal error: {error!r}"))
 
 
 class _Handler(BaseHTTPRequestHandler):

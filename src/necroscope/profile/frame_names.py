@@ -52,7 +52,7 @@ class FrameNames:
         return [(number, *frame) for number, frame in enumerate(self.fetch(first).named(), first)]
 
     def frames(self, numbers: Sequence[int]) -> list[Frame]:
-        return self._fetched(
+        return self._with_labels(
             [frame for number in numbers for frame in self._core.frames(number, 1)]
         ).named()
 
@@ -60,9 +60,9 @@ class FrameNames:
         """Frames of the core from a number on; any thread may name them, whatever the core does
         meanwhile.
         """
-        return self._fetched(self._core.frames(first))
+        return self._with_labels(self._core.frames(first))
 
-    def _fetched(self, found: list[CoreFrame]) -> "FetchedFrames":
+    def _with_labels(self, found: list[CoreFrame]) -> "FetchedFrames":
         for module in {
             frame.module for frame in found if frame.kind == FunctionKind.USER
         } - self._labels.keys():
@@ -132,7 +132,11 @@ class FetchedFrames(NamedTuple):
         if kind == FunctionKind.USER:
             function = plain(name) if name else None
             return Frame(
-                function, self.labels[module], "user", _signed(offset), self.build_ids.get(module)
+                function,
+                self.labels[module],
+                "user",
+                _to_signed(offset),
+                self.build_ids.get(module),
             )
         if kind == FunctionKind.KERNEL:
             symbol, _, kernel_module = name.partition(b"\t")
@@ -140,7 +144,7 @@ class FetchedFrames(NamedTuple):
                 plain(symbol) or None,
                 plain(kernel_module) or KERNEL_MODULE,
                 "kernel",
-                _signed(offset),
+                _to_signed(offset),
                 None,
             )
         if kind == FunctionKind.JIT:
@@ -148,6 +152,6 @@ class FetchedFrames(NamedTuple):
         return self.given[offset or 0] if kind == FunctionKind.GIVEN else _FIXED[kind]
 
 
-def _signed(offset: int | None) -> int | None:
+def _to_signed(offset: int | None) -> int | None:
     """As the signed 64 bits that a column holds: addresses of the kernel are negative."""
     return offset - (1 << 64) if offset is not None and offset >= 1 << 63 else offset

@@ -11,7 +11,7 @@ from typing import Final
 from necroscope.model.reading import Row, Rows
 from necroscope.model.span import Extent
 from necroscope.model.tables import TABLES
-from necroscope.model.top_source import Sampled
+from necroscope.model.top_source import TopSample
 from necroscope.recorder.sink import RowBatch
 from necroscope.segment.block import rows_of
 from necroscope.segment.recording import Pin
@@ -28,7 +28,7 @@ class MemorySegment:
         self.size_bytes = 0
         self._keep_ns = keep_ns
         self._rows: dict[str, deque[Row]] = {name: deque(maxlen=_MOST_ROWS) for name in TABLES}
-        self._sampled: deque[Sampled] = deque(maxlen=_MOST_ROWS)
+        self._sampled: deque[TopSample] = deque(maxlen=_MOST_ROWS)
         self._frames: list[Row] = []
         self._stacks: list[Row] = []
         self._notices: list[str] = []
@@ -86,7 +86,7 @@ class MemorySegment:
             first = bisect_right(rows, from_ns, key=_time)
             return [row for row in islice(rows, first, None) if _time(row) <= to_ns]
 
-    def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
+    def samples_between(self, from_ns: int, to_ns: int) -> list[TopSample]:
         with self._lock:
             first = bisect_right(self._sampled, from_ns, key=lambda sampled: sampled.time_ns)
             return [
@@ -103,7 +103,7 @@ class MemorySegment:
         with self._lock:
             return self._status
 
-    def _sampled_of(self, row: Row) -> Sampled:
+    def _sampled_of(self, row: Row) -> TopSample:
         time_ns, cpu, pid, tid, comm, cgroup, stack, _ = row
         kernel_function = user_function = None
         while isinstance(stack, int) and stack >= 0:
@@ -116,7 +116,7 @@ class MemorySegment:
                 user_function = function
                 break
             stack = parent
-        return Sampled(time_ns, cpu, pid, tid, comm, cgroup, kernel_function, user_function)  # type: ignore[arg-type]
+        return TopSample(time_ns, cpu, pid, tid, comm, cgroup, kernel_function, user_function)  # type: ignore[arg-type]
 
     def _forget_old(self) -> None:
         if self._newest_ns is None:

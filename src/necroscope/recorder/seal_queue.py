@@ -63,7 +63,7 @@ class SealQueue:
 
     def unfinished_bytes(self) -> int:
         """What the child wrote so far."""
-        return segment_bytes(_unfinished(self._sealing.path)) if self._sealing else 0
+        return segment_bytes(_sealing_path(self._sealing.path)) if self._sealing else 0
 
     def add(self, journal: Path) -> None:
         self._waiting.append(journal)
@@ -126,7 +126,7 @@ def _cause(status: int) -> str:
     return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
-def _unfinished(journal: Path) -> Path:
+def _sealing_path(journal: Path) -> Path:
     return journal.with_name(journal.name.removesuffix(LIVE) + SEALING)
 
 
@@ -139,5 +139,5 @@ def _remove_unfinished(journal: Path) -> None:
     except OSError:
         return
     if lock is not None:
-        shutil.rmtree(_unfinished(journal), ignore_errors=True)
+        shutil.rmtree(_sealing_path(journal), ignore_errors=True)
         os.close(lock)

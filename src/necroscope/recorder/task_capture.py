@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from necroscope.model.child import Abandoned, Child, Start, read_piece, start_process
+from necroscope.model.child import AbandonedChildren, Child, Start, read_piece, start_process
 from necroscope.model.names import clean
 from necroscope.model.reading import Gap, Row, Rows
 from necroscope.recorder.triggers import NO_CPU, Trigger
@@ -123,7 +123,7 @@ class TaskCapture:
         self._describer = describer
         self._py_spy = py_spy_command()
         self._waiting: list[_PySpy] = []
-        self._abandoned = Abandoned()
+        self._abandoned = AbandonedChildren()
         self._runs: dict[int, int | None] = {}
         self._gaps: list[Gap] = []
         self._is_refusal_noted = False
@@ -131,7 +131,7 @@ class TaskCapture:
     def capture(self, trigger: Trigger, time_ns: int) -> Rows:
         """A trigger that names no core captures the busiest task of each core, up to a bound."""
         if trigger.kind in ("io_blocked", "io_hung"):
-            tasks = self._blocked(is_second_look=trigger.kind == "io_hung")
+            tasks = self._find_blocked(is_second_look=trigger.kind == "io_hung")
             self._note_refusal(tasks, time_ns)
             return [self._blocked_row(trigger, time_ns, task) for task in tasks]
         if trigger.cpu != NO_CPU:
@@ -211,7 +211,7 @@ class TaskCapture:
         )
         return None if is_python and self._ask_py_spy(row, task) else row
 
-    def _blocked(self, *, is_second_look: bool) -> list[BlockedTask]:
+    def _find_blocked(self, *, is_second_look: bool) -> list[BlockedTask]:
         """Who stands; at the second look only who has not run since the first."""
         tasks = read_blocked_tasks(self._root, read_closely=self._read_closely)
         if is_second_look:

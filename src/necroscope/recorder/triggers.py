@@ -101,13 +101,13 @@ class Triggers:
             case "cores":
                 # No column of `cores` is nullable or a text.
                 cores = cast("list[tuple[int, ...]]", rows)
-                found = self._saturated(cores)
+                found = self._find_saturated(cores)
                 return self._edges(table, found, now_ns) + self._edges(
                     "user", self._full_of_user(cores, found), now_ns
                 )
             case "softirq_delay":
                 self._delays_seen_ns = now_ns
-                found = self._delayed(rows)
+                found = self._find_stalled(rows)
             case "softirqs":
                 found = self._softirqs_frozen(rows)
                 if now_ns - self._delays_seen_ns < _DELAYS_FRESH_NS:
@@ -118,7 +118,7 @@ class Triggers:
                 found = self._starving(rows)
                 self._is_starving = bool(found)
             case "waits":
-                found = _starved(rows)
+                found = _find_starved(rows)
             case "pressure":
                 self._follow_io(rows)
                 if not self._io_ns and not self._active:
@@ -147,7 +147,7 @@ class Triggers:
         source = "kernel_log" if by_kernel else "claim"
         return self._admit(Trigger(source, NO_CPU if cpu is None else cpu, kind), now_ns)
 
-    def _saturated(self, rows: list[tuple[int, ...]]) -> dict[int, Trigger]:
+    def _find_saturated(self, rows: list[tuple[int, ...]]) -> dict[int, Trigger]:
         found = {}
         self._busy.clear()
         for row in rows:
@@ -198,7 +198,7 @@ class Triggers:
             for cpu in found
         }
 
-    def _delayed(self, rows: Rows) -> dict[int, Trigger]:
+    def _find_stalled(self, rows: Rows) -> dict[int, Trigger]:
         found: dict[int, Trigger] = {}
         if max(map(max, map(_DELAYS, rows)), default=0) < STALL_NS:
             return found
@@ -286,7 +286,7 @@ class Triggers:
         return [trigger]
 
 
-def _starved(rows: Rows) -> dict[int, Trigger]:
+def _find_starved(rows: Rows) -> dict[int, Trigger]:
     """By core, the ordinary task that wanted it longest; a lower nice value asks for less."""
     found: dict[int, Trigger] = {}
     for row in sorted(rows, key=_WAITED_NS):

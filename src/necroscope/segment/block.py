@@ -108,8 +108,8 @@ def encode_block(table: Table, rows: Rows) -> bytes:
                 buffer for values in columns[first:end] for buffer in encode_column(kind, values)
             ]
             lengths += map(len, buffers)
-            parts += map(_padded, buffers)
-    parts[0] = _padded(struct.pack(f"<{len(lengths)}I", *lengths))
+            parts += map(_pad, buffers)
+    parts[0] = _pad(struct.pack(f"<{len(lengths)}I", *lengths))
     raw = b"".join(parts)
     return _pack(table.name, KIND_ROWS, len(rows), _span(table, len(rows), lengths, raw), raw)
 
@@ -117,9 +117,7 @@ def encode_block(table: Table, rows: Rows) -> bytes:
 def encode_columns(table: Table, columns: ColumnBuffers) -> bytes:
     """Columns that are buffers already, in one block."""
     lengths = list(map(len, columns.buffers))
-    raw = b"".join(
-        [_padded(struct.pack(f"<{len(lengths)}I", *lengths)), *map(_padded, columns.buffers)]
-    )
+    raw = b"".join([_pad(struct.pack(f"<{len(lengths)}I", *lengths)), *map(_pad, columns.buffers)])
     return _pack(
         table.name, KIND_ROWS, columns.count, _span(table, columns.count, lengths, raw), raw
     )
@@ -232,7 +230,7 @@ def _inflate(payload: bytes, limit: int) -> bytes:
         raise CorruptData(f"a block cannot be inflated: {error}") from None
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % 8)
 
 

@@ -151,10 +151,10 @@ def _span(first: Structure) -> tuple[int, int] | None:
         return None
     if len(least) != _INT64_BYTES or len(most) != _INT64_BYTES:
         return None
-    return _signed(least), _signed(most)
+    return _to_signed(least), _to_signed(most)
 
 
-def _signed(value: bytes) -> int:
+def _to_signed(value: bytes) -> int:
     return int.from_bytes(value, "little", signed=True)
 
 

@@ -12,7 +12,7 @@ from necroscope.segment.kept_rows import KeptRows
 from necroscope.segment.live import LiveSegment
 from necroscope.segment.recording import LIVE
 from necroscope.segment.sealed_reader import SealedSegment
-from necroscope.segment.versions import LAYOUTS, upgraded
+from necroscope.segment.versions import LAYOUTS, upgrade_rows
 
 
 class SegmentReader:
@@ -60,7 +60,7 @@ class SegmentReader:
         )
         if not parts:
             return empty(TABLES[table]).select(wanted)
-        return upgraded(table, pa.concat_tables(parts), self._content.schema).select(wanted)
+        return upgrade_rows(table, pa.concat_tables(parts), self._content.schema).select(wanted)
 
     def verify(self) -> list[Gap]:
         """Read every byte of every table, and return all gaps."""

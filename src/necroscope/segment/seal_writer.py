@@ -25,7 +25,7 @@ from necroscope.segment.manifest import GAP_LIMIT, Manifest, TableEntry, read_ma
 from necroscope.segment.recording import LIVE, SEALING, remove_segment, segment_start_ns
 from necroscope.segment.spans import add_span
 from necroscope.segment.table_writer import TableWriter
-from necroscope.segment.versions import LAYOUTS, check_version, upgraded
+from necroscope.segment.versions import LAYOUTS, check_version, upgrade_rows
 
 # Rows, and their first and last time.
 _TimedBatch = tuple[pa.RecordBatch, int, int]
@@ -106,7 +106,7 @@ class SegmentWriter:
         offsets = _offsets_by_table(reader)
         recorded_gaps = offsets.pop("gaps", [])
         for table in offsets:
-            self._write_table(table, self._recorded(table, reader, offsets[table]))
+            self._write_table(table, self._read_batches(table, reader, offsets[table]))
         self._write_table("gaps", self._all_gaps(reader, recorded_gaps))
         self._write_table("core_minutes", self._core_minutes())
         header = reader.header
@@ -139,7 +139,7 @@ class SegmentWriter:
             self._entries[name] = self._writer.close()
             self._writer = None
 
-    def _recorded(
+    def _read_batches(
         self, name: str, reader: JournalReader, offsets: Sequence[int]
     ) -> Iterator[_TimedBatch]:
         for block in reader.read_again(offsets):
@@ -149,7 +149,9 @@ class SegmentWriter:
             except CorruptData as error:
                 reader.distrust(block, error.facts)
                 continue
-            for rows in upgraded(name, pa.Table.from_batches([batch]), header.schema).to_batches():
+            for rows in upgrade_rows(
+                name, pa.Table.from_batches([batch]), header.schema
+            ).to_batches():
                 if name == "cores":
                     self._minutes.add_cores(_tuples(rows, CORE_COLUMNS))
                 elif name == "softirq_delay":
@@ -160,7 +162,7 @@ class SegmentWriter:
         """Those recorded, and then those that reading the whole journal found: the stretches of it
         that cannot be read.
         """
-        for rows, from_ns, to_ns in self._recorded("gaps", reader, offsets):
+        for rows, from_ns, to_ns in self._read_batches("gaps", reader, offsets):
             self._gaps += gaps_of(rows)
             yield rows, from_ns, to_ns
         found = reader.gaps

@@ -183,7 +183,7 @@ class SealedSegment:
             categories = {column.name for column in table.columns if column.type is Type.CATEGORY}
             footer, claimed, parts = self._footer(file, table.name)
             sizes: dict[int, int] = {}
-            for index in self._touched(parts, window):
+            for index in self._parts_within(parts, window):
                 try:
                     file.check_group(index)
                     sizes[index] = decoded_bytes(
@@ -224,10 +224,10 @@ class SealedSegment:
     def _find_kept(self, table: str, window: Window, columns: Sequence[str]) -> pa.Table | None:
         if self._kept is None or table not in self._footers:
             return None
-        groups = tuple(self._touched(self._footers[table].parts, window))
+        groups = tuple(self._parts_within(self._footers[table].parts, window))
         return self._kept.find((self.path, table, groups, tuple(columns)))
 
-    def _touched(self, parts: Sequence[TableEntry], window: Window) -> list[int]:
+    def _parts_within(self, parts: Sequence[TableEntry], window: Window) -> list[int]:
         return [
             index for index, part in enumerate(parts) if overlaps(window, part.from_ns, part.to_ns)
         ]

@@ -135,7 +135,7 @@ class TableWriter:
             rows = _in_one_piece(self._pieces)
             self._pieces, self._rows_in_group = [], 0
             self._parquet.write_table(
-                _sorted(rows) if self._table.is_timed else rows, row_group_size=GROUP_ROWS
+                _sort_by_time(rows) if self._table.is_timed else rows, row_group_size=GROUP_ROWS
             )
             self._sink.end_range()
 
@@ -165,7 +165,7 @@ def _in_one_piece(batches: list[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
+def _sort_by_time(rows: pa.Table) -> pa.Table:
     """By time, without numpy, and mostly without pyarrow.compute, which takes 10 MB.
 
     What a recorder writes is sorted, or made of few sorted stretches: those are put in order as

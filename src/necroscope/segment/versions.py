@@ -28,7 +28,7 @@ def check_version(version: int) -> None:
         raise RecordingError(facts, "upgrade necroscope to open it")
 
 
-def upgraded(name: str, rows: "pa.Table", version: int) -> "pa.Table":
+def upgrade_rows(name: str, rows: "pa.Table", version: int) -> "pa.Table":
     """Rows stored by `version`, as the newest version stores them."""
     for step in range(version, max(LAYOUTS)):
         rows = UPGRADERS[step](name, rows)

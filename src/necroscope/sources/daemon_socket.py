@@ -48,9 +48,7 @@ class DaemonSocket:
             raise _unavailable(path, error) from None
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            return cls._connected(
-                path, connection, f"/proc/self/fd/{place}", timeout_s, limit_bytes
-            )
+            return cls._connect(path, connection, f"/proc/self/fd/{place}", timeout_s, limit_bytes)
         finally:
             os.close(place)
 
@@ -60,7 +58,7 @@ class DaemonSocket:
     ) -> "DaemonSocket":
         """`host` is an address: a name would be looked up, and a resolver has no deadline."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return cls._connected(
+        return cls._connect(
             f"{host}:{port}",
             socket.socket(family, socket.SOCK_STREAM),
             (host, port),
@@ -69,7 +67,7 @@ class DaemonSocket:
         )
 
     @classmethod
-    def _connected(
+    def _connect(
         cls,
         name: str,
         connection: socket.socket,

@@ -53,11 +53,11 @@ class RecorderChild:
         while not self._has_rows():
             if self._process.poll() is not None:
                 raise ExperimentFailed(
-                    f"the recorder ended with {self._process.returncode}: {self._said()}"
+                    f"the recorder ended with {self._process.returncode}: {self._read_output()}"
                 )
             if time.monotonic() > deadline:
                 raise ExperimentFailed(
-                    f"the recorder recorded nothing within {_START_S:g} s: {self._said()}"
+                    f"the recorder recorded nothing within {_START_S:g} s: {self._read_output()}"
                 )
             time.sleep(0.2)
 
@@ -70,10 +70,10 @@ class RecorderChild:
         except subprocess.TimeoutExpired:
             self.kill()
             raise ExperimentFailed(
-                f"the recorder did not seal within {_SEAL_S:g} s: {self._said()}"
+                f"the recorder did not seal within {_SEAL_S:g} s: {self._read_output()}"
             ) from None
         if code:
-            raise ExperimentFailed(f"the recorder ended with {code}: {self._said()}")
+            raise ExperimentFailed(f"the recorder ended with {code}: {self._read_output()}")
 
     def kill(self) -> None:
         self._process.kill()
@@ -84,5 +84,5 @@ class RecorderChild:
             return bool(Store.open(self._directory).info().tables.get("cores"))
         return False
 
-    def _said(self) -> str:
+    def _read_output(self) -> str:
         return self._output.read_text(errors="replace")[-600:].strip()

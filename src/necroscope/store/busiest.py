@@ -51,13 +51,13 @@ def busiest_stretch(store: Store) -> BusiestStretch | None:
 
 
 def _peak(modes: CoreModes, span: tuple[int, int]) -> BusiestStretch | None:
-    weighed = {mode: _weighed(modes, mode) for mode in BUSY_MODES}
+    weighed = {mode: _weigh(modes, mode) for mode in BUSY_MODES}
     mode = max(weighed, key=lambda name: float(weighed[name].max()))
     place, column = np.unravel_index(int(weighed[mode].argmax()), weighed[mode].shape)
     peak = float(weighed[mode][place, column])
     if peak < _LEAST_SHARE:
         return None
-    first, last = _around(weighed[mode][place], int(column), peak * _OF_PEAK)
+    first, last = _run_around(weighed[mode][place], int(column), peak * _OF_PEAK)
     return BusiestStretch(
         modes.cpus[place],
         mode,
@@ -67,12 +67,12 @@ def _peak(modes: CoreModes, span: tuple[int, int]) -> BusiestStretch | None:
     )
 
 
-def _weighed(modes: CoreModes, mode: str) -> NDArray[np.float64]:
+def _weigh(modes: CoreModes, mode: str) -> NDArray[np.float64]:
     weight = _USER_WEIGHT if mode == "user" else 1.0
     return np.nan_to_num(modes.worst[mode].astype(np.float64)) * weight
 
 
-def _around(row: NDArray[np.float64], column: int, least: float) -> tuple[int, int]:
+def _run_around(row: NDArray[np.float64], column: int, least: float) -> tuple[int, int]:
     """First and last column of the run around `column` that stays above `least`."""
     below = np.flatnonzero(row < least)
     before, after = below[below < column], below[below > column]

@@ -51,7 +51,7 @@ class FoldedCores:
         while start_ns < to_ns:
             end_ns = min(start_ns // _PIECE_NS * _PIECE_NS + _PIECE_NS, to_ns)
             found = store.samples(start_ns, end_ns)
-            parts.append(SampleTables(self._folded(found.samples), found.stacks, found.frames))
+            parts.append(SampleTables(self._fold(found.samples), found.stacks, found.frames))
             start_ns = end_ns
             count = sum(part.samples.num_rows for part in parts)
             if self.most_samples is not None and count > self.most_samples:
@@ -70,14 +70,14 @@ class FoldedCores:
             return rows
         return _without_histograms(rows, is_full[is_kept])
 
-    def _folded(self, samples: pa.Table) -> pa.Table:
+    def _fold(self, samples: pa.Table) -> pa.Table:
         is_full = self._is_full(samples)
         others = rows_at(
             samples, np.flatnonzero(~is_full & _is_within(samples, self.samples_within))
         )
-        return pa.concat_tables(
-            [rows_at(samples, np.flatnonzero(is_full)), _folded(others)]
-        ).sort_by("time")
+        return pa.concat_tables([rows_at(samples, np.flatnonzero(is_full)), _fold(others)]).sort_by(
+            "time"
+        )
 
     def _is_full(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         return np.isin(rows.column("cpu").to_numpy(), list(self.full))
@@ -92,7 +92,7 @@ def _is_within(rows: pa.Table, window: Window) -> np.ndarray[tuple[int], np.dtyp
     )
 
 
-def _folded(samples: pa.Table) -> pa.Table:
+def _fold(samples: pa.Table) -> pa.Table:
     second = pa.array(times_of(samples) // NS_PER_S)
     grouped = (
         samples.unify_dictionaries()

@@ -59,7 +59,7 @@ def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
     row_of_group = np.full(1, -1, dtype=np.int64)
     parents, frames, starts = [row_of_group[:0]], [], [0]
     for dimension in by:
-        label_of, labels = _labelled(rows, dimension)
+        label_of, labels = _label_rows(rows, dimension)
         found, group = np.unique(group * len(labels) + label_of, return_inverse=True)
         parents.append(row_of_group[found // len(labels)])
         frames += [
@@ -76,7 +76,7 @@ def group_tree(rows: pa.Table, by: Sequence[GroupBy]) -> GroupTree:
     )
 
 
-def _labelled(rows: pa.Table, dimension: GroupBy) -> tuple[Numbers, list[str]]:
+def _label_rows(rows: pa.Table, dimension: GroupBy) -> tuple[Numbers, list[str]]:
     """The label of each row, by its place among the labels; the last is that of null."""
     numbers, dictionary = codes(rows.column(KEYS[dimension][0]))
     values = dictionary.to_pylist()

@@ -112,7 +112,7 @@ class WaitHistory:
             sums.merge(part.sums)
         tables = [_NO_ROWS, *(part.rows for part in reversed(parts))]
         rows = pa.concat_tables(tables).unify_dictionaries()
-        waits = list(_joined(_some_of_every_part(_touching(rows, span), span)))
+        waits = list(_merge_rows(_some_of_every_part(_touching(rows, span), span)))
         for wait in waits:
             if wait["is_open"]:
                 group = wait["kind"], wait["comm"], wait["by_comm"]
@@ -182,7 +182,7 @@ def _some_of_every_part(rows: pa.Table, span: Span) -> pa.Table:
     return rows_at(rows, np.sort(kept))
 
 
-def _joined(rows: pa.Table) -> Iterator[dict[str, Any]]:
+def _merge_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
     """Rows of one wait are joined: the last, with what only the others know."""
     listed = sorted(rows.to_pylist(), key=lambda row: row["time"])
     numbers = number_waits(

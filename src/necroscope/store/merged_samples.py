@@ -18,7 +18,7 @@ from necroscope.stacks.segment_tree import segment_tree
 from necroscope.stacks.tree import LOST, Numbers, Tree, compacted
 
 
-def beside_stacks(reader: SegmentReader, samples: pa.Table) -> SampleTables:
+def with_stacks(reader: SegmentReader, samples: pa.Table) -> SampleTables:
     """Samples of a segment with all its stacks and frames; without any samples these are not
     read.
     """
@@ -47,7 +47,7 @@ def merge_samples(parts: Sequence[SampleTables]) -> SampleTables:
         trees.append(Tree(tree.parent, alike[tree.frame + base]))
         places.append((pruned, stack))
         base += segment.frames.num_rows
-    tree, merged = _merged(trees)
+    tree, merged = _merge_trees(trees)
     # By way of the stacks, of which there are far fewer than samples.
     news = (np.append(new, LOST).astype(np.int32) for new in merged)
     stack_columns = [new[pruned][stack] for new, (pruned, stack) in zip(news, places, strict=True)]
@@ -64,7 +64,7 @@ def merge_samples(parts: Sequence[SampleTables]) -> SampleTables:
     )
 
 
-def _merged(trees: Sequence[Tree]) -> tuple[Tree, list[Numbers]]:
+def _merge_trees(trees: Sequence[Tree]) -> tuple[Tree, list[Numbers]]:
     """One whole segment has each stack once, after its caller: it stays as it is."""
     tree = trees[0]
     if len(trees) == 1 and (tree.parent < np.arange(len(tree))).all():

@@ -21,7 +21,7 @@ from necroscope.segment.sealed_reader import SegmentGoneError
 from necroscope.segment.window import Window, is_climbing, overlaps, rows_at, times_of
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.catalog import Catalog
-from necroscope.store.merged_samples import beside_stacks, merge_samples
+from necroscope.store.merged_samples import merge_samples, with_stacks
 
 Answer = TypeVar("Answer")
 
@@ -95,7 +95,7 @@ class Store:
         window = from_ns, to_ns
         parts = self._ask(
             window,
-            lambda reader: beside_stacks(reader, _of_cpus(reader.read("samples", *window), cpus)),
+            lambda reader: with_stacks(reader, _of_cpus(reader.read("samples", *window), cpus)),
         )
         merged = merge_samples(parts)
         return replace(merged, samples=_in_order(merged.samples).unify_dictionaries())

@@ -14,7 +14,7 @@ from necroscope.segment.arrow import empty
 from necroscope.segment.reader import SegmentReader
 from necroscope.stacks.samples import SampleTables
 from necroscope.store.flame import ALL
-from necroscope.store.merged_samples import beside_stacks, merge_samples
+from necroscope.store.merged_samples import merge_samples, with_stacks
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection
 from necroscope.store.selection import Selection
@@ -79,4 +79,4 @@ def _read(
         left_out += samples.left_out
         pieces.append(samples.rows.select(_COLUMNS))
     rows = pa.concat_tables([piece for piece in pieces if piece.num_rows] or pieces[:1])
-    return beside_stacks(reader, rows), left_out
+    return with_stacks(reader, rows), left_out

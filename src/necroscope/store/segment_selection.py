@@ -60,14 +60,14 @@ class SegmentSelection:
             rows = rows.unify_dictionaries()
         left_out: Counter[str] = Counter()
         passes = self._selection.passing(rows)
-        rows = _kept(rows, passes, BY_FILTER, left_out)
+        rows = _keep(rows, passes, BY_FILTER, left_out)
         return SelectedSamples(self._by_stack(rows, left_out) if by_stack else rows, left_out)
 
     def _by_stack(self, rows: pa.Table, left_out: Counter[str]) -> pa.Table:
-        rows = _kept(rows, self._state_passes(rows), BY_STATE, left_out)
+        rows = _keep(rows, self._state_passes(rows), BY_STATE, left_out)
         if self._selection.frames is None:
             return rows
-        return _kept(
+        return _keep(
             rows, self._paths_match[self.stacks.rows(numbers(rows, "stack"))], BY_FILTER, left_out
         )
 
@@ -97,7 +97,7 @@ class SegmentSelection:
         return np.append(self.stacks.tree.on_path(self.matches), False)
 
 
-def _kept(rows: pa.Table, passes: Flags, why: str, left_out: Counter[str]) -> pa.Table:
+def _keep(rows: pa.Table, passes: Flags, why: str, left_out: Counter[str]) -> pa.Table:
     if passes.all():
         return rows
     kept = rows.filter(pa.array(passes))

@@ -56,7 +56,7 @@ class Selection:
         """From plain values; UsageError if `frames` is not a valid regular expression."""
         try:
             if frames is not None:
-                _found(frames, pa.array([""]))
+                _matches(frames, pa.array([""]))
         except (pa.ArrowInvalid, UnicodeEncodeError) as error:
             raise UsageError(
                 f"{frames!r} is not a valid regular expression: {error}", _EXPRESSIONS
@@ -93,11 +93,11 @@ class Selection:
     def matching(self, frames: pa.Table) -> Flags:
         """Frames that match, with one more, False, for a frame that is lost."""
         names = (frames.column(name).cast(pa.string()) for name in ("function", "module"))
-        in_function, in_module = (_found(self.frames or "", texts) for texts in names)
+        in_function, in_module = (_matches(self.frames or "", texts) for texts in names)
         return np.append(in_function | in_module, False)
 
 
-def _found(expression: str, texts: pa.Array | pa.ChunkedArray) -> Flags:
+def _matches(expression: str, texts: pa.Array | pa.ChunkedArray) -> Flags:
     """Which of these texts it is found in; never in one that is null."""
     import pyarrow.compute as pc  # noqa: PLC0415 - only for who asks for frames: it takes long to load
 

@@ -103,7 +103,7 @@ class _Folding:
         if not pieces:
             return self._nothing(left_out)
         return self._part(
-            selected, self._summed(pieces) if len(pieces) > 1 else pieces[0], left_out
+            selected, self._sum_weights(pieces) if len(pieces) > 1 else pieces[0], left_out
         )
 
     def merged(self, parts: Sequence[_Part]) -> tuple[pa.Table, LevelTree, Counter[str]]:
@@ -111,7 +111,7 @@ class _Folding:
         parts = parts or [self._nothing(Counter())]
         tree, merged = merge(*(part.tree for part in parts))
         rows = [_with_stack(part.rows, new) for part, new in zip(parts, merged, strict=True)]
-        summed = rows[0] if len(rows) == 1 else self._summed(rows)
+        summed = rows[0] if len(rows) == 1 else self._sum_weights(rows)
         return summed, tree, sum((part.left_out for part in parts), Counter())
 
     def _rows(
@@ -129,7 +129,7 @@ class _Folding:
         if (stack == LOST).any():
             left_out[_WITHOUT_STACK] += int(samples.weights()[stack == LOST].sum())
             rows = rows.filter(pa.array(stack != LOST))
-        return self._summed([rows])
+        return self._sum_weights([rows])
 
     def _key(self, key: str, selected: SegmentSelection, samples: SelectedSamples) -> Any:
         if key == IS_LEADER:
@@ -140,7 +140,7 @@ class _Folding:
             )
         return samples.rows.column(key)
 
-    def _summed(self, tables: Sequence[pa.Table]) -> pa.Table:
+    def _sum_weights(self, tables: Sequence[pa.Table]) -> pa.Table:
         rows = pa.concat_tables(tables)
         if not self._keys:
             return _summed_by_stack(rows)

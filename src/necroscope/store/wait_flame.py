@@ -45,11 +45,11 @@ def read_wait_flame(
     reading = WindowReading(store, *window, limit or TimeLimit(), ("waits", "*"))
     rows = [
         row
-        for part in reading.segments(lambda reader: _chosen(reader, reading, selection))
+        for part in reading.segments(lambda reader: _choose_waits(reader, reading, selection))
         for row in part
     ]
     later = store.rows("waits", window.to_ns, window.to_ns + REACH_NS, columns=_COLUMNS)
-    rows += [row for row in _picked(later, selection) if _start_ns(row) < window.to_ns]
+    rows += [row for row in _pick(later, selection) if _start_ns(row) < window.to_ns]
     rows.sort(key=lambda row: row["time"])
     paths, weights = [], []
     for row in (rows[place] for place in last_of_each(map(_key, rows))):
@@ -70,15 +70,15 @@ def read_wait_flame(
     return FlameTree.of(level, weighed, frames, window, reading.left_out(), recorded_ns)
 
 
-def _chosen(
+def _choose_waits(
     reader: SegmentReader, reading: WindowReading, selection: Selection
 ) -> list[dict[str, Any]]:
     if reading.stops_before(reader):
         return []
-    return _picked(reader.read("waits", reading.from_ns, reading.to_ns, _COLUMNS), selection)
+    return _pick(reader.read("waits", reading.from_ns, reading.to_ns, _COLUMNS), selection)
 
 
-def _picked(rows: pa.Table, selection: Selection) -> list[dict[str, Any]]:
+def _pick(rows: pa.Table, selection: Selection) -> list[dict[str, Any]]:
     return [row for row in rows.to_pylist() if _is_chosen(row, selection)]
 
 

@@ -51,7 +51,7 @@ class JitMaps:
         descriptor = (
             self._open_of_the_living(pid, status)
             if status is not None
-            else self._open_of_the_dead(pid)
+            else self._open_after_exit(pid)
         )
         if descriptor is None:
             if status is not None:
@@ -97,7 +97,7 @@ class JitMaps:
             return None
         return descriptor
 
-    def _open_of_the_dead(self, pid: int) -> int | None:
+    def _open_after_exit(self, pid: int) -> int | None:
         """Whose process it was is not known any more: only root's word is taken."""
         descriptor = _open_map(self._root, None, pid)
         if descriptor is not None and os.fstat(descriptor).st_uid != 0:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from necroscope.model.child import Abandoned, Pauses, Start, start_process
+from necroscope.model.child import AbandonedChildren, Pauses, Start, start_process
 from necroscope.symbols.lookup_child import ChildGone, LookupChild, command
 from necroscope.symbols.messages import (
     FunctionBlock,
@@ -71,7 +71,7 @@ class Lookup:
         self._timeout_s = timeout_s
         self._clock = clock
         self._child: LookupChild | None = None
-        self._abandoned = Abandoned()
+        self._abandoned = AbandonedChildren()
         self._started_at = 0.0
         self._was_used = False
         self._sequence = 0

@@ -65,7 +65,7 @@ def open_mapped(root: Path, pid: int, path: str, device: tuple[int, int], inode:
     """
     target_root = open_root(root, pid)
     if target_root is None:
-        return _open_of_the_dead(root, path, device, inode)
+        return _open_after_exit(root, path, device, inode)
     try:
         descriptor = (
             None if path.endswith(DELETED) else open_in_root(target_root, os.fsencode(path))
@@ -176,7 +176,7 @@ def _was_replaced(descriptor: int, device: tuple[int, int], inode: int) -> bool:
     return inode != 0 and is_same_device and status.st_ino != inode
 
 
-def _open_of_the_dead(root: Path, path: str, device: tuple[int, int], inode: int) -> int | None:
+def _open_after_exit(root: Path, path: str, device: tuple[int, int], inode: int) -> int | None:
     node_root = open_root(root)
     if node_root is None:
         return None

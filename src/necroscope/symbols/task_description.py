@@ -43,7 +43,7 @@ def describe(
         cpus_allowed=_parse_cpus_allowed(read_bounded(thread / "status", _READ_LIMIT_BYTES) or b""),
         cgroup=parse_cgroup(read_bounded(thread / "cgroup", _READ_LIMIT_BYTES) or b"", own_roots),
         file=_file_behind(process, first_argument),
-        executable=_behind(process / "exe"),
+        executable=_read_link(process / "exe"),
     )
 
 
@@ -55,7 +55,7 @@ def read_variables(
     environ = read_bounded(process / "environ", _ENVIRON_LIMIT_BYTES)
     return ProcessVariables(
         variables=None if environ is None else parse_environ(environ, names),
-        log=_behind(process / f"fd/{_STANDARD_ERROR}"),
+        log=_read_link(process / f"fd/{_STANDARD_ERROR}"),
         cgroup=parse_cgroup(read_bounded(process / "cgroup", _READ_LIMIT_BYTES) or b"", own_roots),
     )
 
@@ -111,10 +111,10 @@ def _file_behind(process: Path, descriptor: int | None) -> str | None:
     # Any number may stand in the register: only what can be a descriptor is one.
     if descriptor is None or not 0 <= descriptor < 1 << 31:
         return None
-    return _behind(process / f"fd/{descriptor}")
+    return _read_link(process / f"fd/{descriptor}")
 
 
-def _behind(link: Path) -> str | None:
+def _read_link(link: Path) -> str | None:
     try:
         return clean(os.fsencode(os.readlink(link)), _ARGV0_LIMIT_BYTES)
     except OSError:

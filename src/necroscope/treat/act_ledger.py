@@ -100,11 +100,11 @@ class UndoLedger:
             os.close(descriptor)
 
     def record(self) -> TreatmentRecord:
-        about = _parsed(_text(self.directory / _ABOUT))
+        about = _parse(_text(self.directory / _ABOUT))
         acts: list[TreatmentAct] = []
         outcome = None
         for line in _text(self.directory / _ACTS).splitlines():
-            content = _parsed(line)
+            content = _parse(line)
             if isinstance(content.get("data"), dict):
                 acts.append(TreatmentAct(str(content.get("kind")), content["data"]))
             outcome = content.get("outcome", outcome)
@@ -166,7 +166,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):

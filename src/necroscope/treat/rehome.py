@@ -150,7 +150,7 @@ def rehome_segment(file: PinningFile, saved: Path, root: Path, bites: Bites) -> 
         return f"{file.segment.attached} processes are attached"
     with WritableSegment(segment) as memory:
         for first, end in runs(file.places, longest=bites.pages):
-            if _attached(root, segment) != 1:
+            if _count_attached(root, segment) != 1:
                 return "a process has attached it meanwhile"
             content = memory.read(first, end - first)
             _save(saved, segment, first, content)
@@ -160,7 +160,7 @@ def rehome_segment(file: PinningFile, saved: Path, root: Path, bites: Bites) -> 
     return None
 
 
-def _attached(root: Path, segment: int) -> int | None:
+def _count_attached(root: Path, segment: int) -> int | None:
     own = (each.attached for each in read_segments(root) if each.segment == segment)
     return next(own, None)
 

@@ -73,7 +73,7 @@ def apply(treatment: Treatment, root: Path, state: Path, kinds: UndoKinds, say: 
             release()
             problems = take_back(ledger, root, kinds, say)
             if isinstance(error, NecroscopeError | OSError):
-                raise _failed(error, problems) from None
+                raise _failure(error, problems) from None
             raise
         ledger.end(APPLIED)
         release()
@@ -129,7 +129,7 @@ def _undone(act: TreatmentAct, record: TreatmentRecord, root: Path, kinds: UndoK
     return kind.undo(root, act.data)
 
 
-def _failed(error: NecroscopeError | OSError, problems: Sequence[str]) -> TreatmentFailed:
+def _failure(error: NecroscopeError | OSError, problems: Sequence[str]) -> TreatmentFailed:
     facts = error.facts if isinstance(error, NecroscopeError) else str(error)
     if problems:
         return TreatmentFailed(

@@ -15,7 +15,7 @@ from necroscope.verdicts.entry import IncidentState, LedgerEntry, bounded
 TICK_NS: Final = NS_PER_S
 
 
-class Placed(Protocol):
+class IncidentExtent(Protocol):
     """Something that has a core, or none, and a time; and maybe what tasks waited for."""
 
     @property
@@ -41,13 +41,13 @@ class Judgement:
     end_ns: int
     is_live: bool
     incidents: Sequence[Incident]
-    candidates: Sequence[Placed] = ()
+    candidates: Sequence[IncidentExtent] = ()
 
     def is_over(self, to_ns: int) -> bool:
         return not self.is_live or to_ns < self.end_ns - OVER_NS
 
 
-def is_same(one: Placed, other: Placed) -> bool:
+def is_same(one: IncidentExtent, other: IncidentExtent) -> bool:
     """As two analyses see one incident. Which of two are one is the analysis's decision: here they
     must overlap.
     """
@@ -55,7 +55,7 @@ def is_same(one: Placed, other: Placed) -> bool:
     return is_alike and _overlap(one, other)
 
 
-def _overlap(one: Placed, other: Placed) -> bool:
+def _overlap(one: IncidentExtent, other: IncidentExtent) -> bool:
     return one.from_ns <= other.to_ns + TICK_NS and other.from_ns <= one.to_ns + TICK_NS
 
 
@@ -90,7 +90,7 @@ def changes(known: Iterable[LedgerEntry], judgement: Judgement, revision: int) -
         to_ns = max([entry.incident.to_ns, *seen])
         longer = replace(entry, incident=replace(entry.incident, to_ns=to_ns))
         if judgement.is_over(to_ns):
-            note(_ended(longer, judgement, entries.values()))
+            note(_end(longer, judgement, entries.values()))
         elif _differs(entry, longer):
             note(longer)
     return list(changed.values())
@@ -113,7 +113,7 @@ def _entry(known: LedgerEntry | None, incident: Incident, judgement: Judgement) 
     return LedgerEntry(state, known.revision, whole, judged_ns=judged_ns)
 
 
-def _ended(entry: LedgerEntry, judgement: Judgement, others: Iterable[LedgerEntry]) -> LedgerEntry:
+def _end(entry: LedgerEntry, judgement: Judgement, others: Iterable[LedgerEntry]) -> LedgerEntry:
     """With more to compare, what was open may be part of another incident; else it was reported,
     and so is its end.
     """

@@ -51,7 +51,7 @@ class LedgerEntry:
     @classmethod
     def from_json(cls, content: object) -> "LedgerEntry":
         """TypeError or ValueError if it is not one: a recording may come from anywhere."""
-        return cast("LedgerEntry", _typed(cls, content))
+        return cast("LedgerEntry", _to_type(cls, content))
 
 
 def bounded(incident: Incident) -> Incident:
@@ -65,7 +65,7 @@ def bounded(incident: Incident) -> Incident:
     return incident
 
 
-def _typed(kind: Any, value: object) -> object:
+def _to_type(kind: Any, value: object) -> object:
     """JSON as what the annotations of our dataclasses say."""
     if is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, dict):
@@ -73,15 +73,15 @@ def _typed(kind: Any, value: object) -> object:
         hints = get_type_hints(kind)
         # A ledger of an older version lacks what was added since, which has a default.
         given = [one for one in fields(kind) if one.name in value or one.default is MISSING]
-        return kind(**{one.name: _typed(hints[one.name], value[one.name]) for one in given})
+        return kind(**{one.name: _to_type(hints[one.name], value[one.name]) for one in given})
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple):
             raise TypeError("not a list")
-        return tuple(_typed(get_args(kind)[0], item) for item in value)
+        return tuple(_to_type(get_args(kind)[0], item) for item in value)
     if get_origin(kind) is UnionType:
         if value is None:
             return None
-        return _typed(next(one for one in get_args(kind) if one is not NoneType), value)
+        return _to_type(next(one for one in get_args(kind) if one is not NoneType), value)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return kind(str(value))
     return take_plain(kind, value)

@@ -110,7 +110,7 @@ class Follower:
             self._attempt(fresh)
             found = self._judge(fresh, due, again, is_live=is_live)
         else:
-            found = Round(self._ended(seen, end_ns), judged)
+            found = Round(self._end_incidents(seen, end_ns), judged)
         settled_ns = end_ns - _UNSETTLED_NS if is_live else end_ns
         self._judged = Span(judged[0], max(judged[1], settled_ns))
         return replace(found, judged=self._judged)
@@ -154,7 +154,7 @@ class Follower:
         closed = [one for one in known if one.state is not IncidentState.OPEN]
         judgement = Judgement(from_ns, self._looked_ns, is_live=False, incidents=own)
         entries = changes(closed, judgement, self._ledger.revision)
-        return Round(entries, self._judged, report.notes, True, self._judged_after_all(past))
+        return Round(entries, self._judged, report.notes, True, self._recover_unjudged(past))
 
     def _begun(self, end_ns: int) -> Span:
         """Where judging began, and how far it came. It starts over with the last hour of an old
@@ -185,7 +185,7 @@ class Follower:
         _diagnose(self._store, Span(end_ns - _LOOK_BACK_NS, end_ns + 1), note)
         return due, seen
 
-    def _ended(self, seen: Sequence[IncidentCandidate], end_ns: int) -> list[LedgerEntry]:
+    def _end_incidents(self, seen: Sequence[IncidentCandidate], end_ns: int) -> list[LedgerEntry]:
         """What was judged with nearly all of it in view is over: that needs no second verdict."""
         judgement = Judgement(end_ns - _LOOK_BACK_NS, end_ns, True, (), seen)
         going_on = [one for one in self._ledger.incidents() if one.state is IncidentState.OPEN]
@@ -239,7 +239,7 @@ class Follower:
             self._plan.note(candidate, end_ns, is_live=is_live)
         judgement = Judgement(span.from_ns, end_ns, is_live, report.wrong, seen)
         entries = changes(known, judgement, self._ledger.revision)
-        after_all = self._judged_after_all(span)
+        after_all = self._recover_unjudged(span)
         return Round(entries, fresh, report.notes, True, after_all)
 
     def _is_fatal(self, span: Span) -> bool:
@@ -254,7 +254,7 @@ class Follower:
         starts_ns = [one.from_ns for one in fatal if one.from_ns >= span.to_ns]
         return Span(max([around.from_ns, *ends_ns]), min([around.to_ns, *starts_ns]))
 
-    def _judged_after_all(self, span: Span) -> list[UnjudgedStretch]:
+    def _recover_unjudged(self, span: Span) -> list[UnjudgedStretch]:
         unjudged = self._ledger.unjudged
         return [UnjudgedStretch(one.span) for one in unjudged if includes(span, one.span)]
 

@@ -163,17 +163,17 @@ def _span(content: Sequence[object]) -> Span:
 
 
 def line(record: object) -> bytes:
-    return _covered(json.dumps(record, separators=(",", ":")).encode())
+    return _with_checksum(json.dumps(record, separators=(",", ":")).encode())
 
 
 def records(data: bytes) -> Iterator[Any]:
     """The valid ones."""
     for one in data.split(b"\n"):
         body = one[_HEAD_BYTES:-1]
-        if len(one) <= _LONGEST_LINE and one + b"\n" == _covered(body):
+        if len(one) <= _LONGEST_LINE and one + b"\n" == _with_checksum(body):
             with contextlib.suppress(ValueError, RecursionError):
                 yield json.loads(body)
 
 
-def _covered(body: bytes) -> bytes:
+def _with_checksum(body: bytes) -> bytes:
     return _HEAD.format(zlib.crc32(body)).encode() + body + _TAIL

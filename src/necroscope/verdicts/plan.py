@@ -22,7 +22,7 @@ _MOST_KNOWN: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _JudgedCandidate:
     """`candidate` reaches as far as it was seen, `length_ns` is how long it was when judged."""
 
     candidate: IncidentCandidate
@@ -35,7 +35,7 @@ class JudgingPlan:
 
     def __init__(self, entries: Iterable[LedgerEntry] = ()) -> None:
         self._known = [
-            _Known(
+            _JudgedCandidate(
                 IncidentCandidate(
                     one.from_ns, one.to_ns, one.core, len(one.events), True, one.subject
                 ),
@@ -68,7 +68,7 @@ class JudgingPlan:
         self._known[self._known.index(known)] = replace(known, candidate=seen, is_over=False)
         return seen.to_ns - seen.from_ns >= _LONGER * known.length_ns
 
-    def _is_more(self, candidate: IncidentCandidate, known: _Known) -> bool:
+    def _is_more(self, candidate: IncidentCandidate, known: _JudgedCandidate) -> bool:
         """Whether what is over now was judged without much of it."""
         before = known.candidate
         if candidate.events > before.events:
@@ -86,8 +86,8 @@ class JudgingPlan:
         events = max([candidate.events, *(one.candidate.events for one in same)])
         whole = replace(candidate, from_ns=from_ns, events=events)
         kept = [one for one in self._known if one not in same]
-        known = _Known(whole, is_over, whole.to_ns - from_ns)
+        known = _JudgedCandidate(whole, is_over, whole.to_ns - from_ns)
         self._known = [*kept, known][-_MOST_KNOWN:]
 
-    def _find(self, candidate: IncidentCandidate) -> _Known | None:
+    def _find(self, candidate: IncidentCandidate) -> _JudgedCandidate | None:
         return next((one for one in self._known if is_same(one.candidate, candidate)), None)

@@ -39,7 +39,7 @@ class ProvisionalVerdicts:
         seen_ns = min(max(entry.judged_ns, entry.incident.to_ns) for entry, _ in wanted)
         from_ns = seen_ns if self._read_to_ns is None else max(seen_ns, self._read_to_ns)
         self._read_to_ns = end_ns
-        supplied = self._supplied(from_ns - _WRITTEN_LATE_NS, end_ns + 1)
+        supplied = self._read_late_facts(from_ns - _WRITTEN_LATE_NS, end_ns + 1)
         found = []
         for entry, facts in wanted:
             if news := facts & supplied:
@@ -52,7 +52,7 @@ class ProvisionalVerdicts:
         tables = [catalog.reader(segment).tables for segment in catalog.segments]
         return sum(rows.get(name, 0) for rows in tables for name in late_facts.TABLES)
 
-    def _supplied(self, from_ns: int, to_ns: int) -> set[LateFact]:
+    def _read_late_facts(self, from_ns: int, to_ns: int) -> set[LateFact]:
         return {
             fact
             for table, columns in late_facts.TABLES.items()

@@ -37,7 +37,9 @@ def read_report(
     if ledger.judged is None or not ledger.covers(whole.from_ns):
         report = diagnose(store, span=whole if since_ns else None, progress=progress, core=core)
         known = {one.id: one.incident for one in ledger.incidents()}
-        return replace(report, incidents=tuple(_known_as(one, known) for one in report.incidents))
+        return replace(
+            report, incidents=tuple(_with_known_id(one, known) for one in report.incidents)
+        )
     notes = ledger.notes
     notes += tuple(str(one) for one in ledger.unjudged if one.span.to_ns > whole.from_ns)
     notes += _judge_rest(store, ledger, last_ns, progress)
@@ -50,7 +52,7 @@ def read_report(
     return Report(info.schema, info.node, *whole, tuple(own), gaps, notes, None, core)
 
 
-def _known_as(incident: Incident, known: Mapping[str, Incident]) -> Incident:
+def _with_known_id(incident: Incident, known: Mapping[str, Incident]) -> Incident:
     same = (name for name, other in known.items() if is_same(other, incident))
     return replace(incident, id=next(same, incident.id))
 

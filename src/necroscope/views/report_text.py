@@ -11,10 +11,10 @@ from necroscope.analysis.gap_notes import gap_notes, is_damage
 from necroscope.analysis.report import (
     UNKNOWN,
     Culprit,
-    EventSeen,
     Evidence,
     Incident,
     Report,
+    ReportedEvent,
     Verdict,
 )
 from necroscope.model.units import format_duration, format_moment
@@ -38,7 +38,7 @@ def report_to_text(report: Report, width: int = 100, place: str = _DIR) -> str:
     lines = _wrapped(_headline(report), width, "", "")
     for number, incident in enumerate(report.incidents, 1):
         count = f"{number} of {len(report.incidents)} ── " if incident.is_wrong else ""
-        lines += ["", *_section(incident, f"{count}{_when(incident)}", width, place)]
+        lines += ["", *_section(incident, f"{count}{_describe_span(incident)}", width, place)]
     return "\n".join([*lines, *_notes(report, width)])
 
 
@@ -47,7 +47,7 @@ def incident_to_text(incident: Incident, width: int = 100, *, goes_on: bool = Fa
     when = (
         f"since {_day_and_time(incident.from_ns)} UTC, still going on"
         if goes_on
-        else _when(incident)
+        else _describe_span(incident)
     )
     return "\n".join(_section(incident, when, width))
 
@@ -103,7 +103,7 @@ def _rule(incident: Incident, when: str, width: int) -> str:
     return head + "─" * max(0, width - len(head))
 
 
-def _when(incident: Incident) -> str:
+def _describe_span(incident: Incident) -> str:
     first, last = _day_and_time(incident.from_ns), _day_and_time(incident.to_ns)
     return f"{first} to {last.removeprefix(first[: len('2026-04-15 ')])} UTC"
 
@@ -117,7 +117,7 @@ def _facts(incident: Incident, width: int) -> Iterator[str]:
     if incident.is_wrong:
         yield from _fact("cause", _cause(verdict), width)
     if verdict.culprit is not None and verdict.culprit.comm:
-        yield from _fact("who", _who(verdict.culprit), width)
+        yield from _fact("who", _describe_culprit(verdict.culprit), width)
     if verdict.culprit is not None and verdict.culprit.path:
         yield from _fact("where", _path(verdict.culprit.path), width)
     if verdict.origin is not None:
@@ -133,7 +133,7 @@ def _cause(verdict: Verdict) -> str:
     return f"{verdict.cause}: {_plain(verdict.title)} ({words}, {verdict.confidence:.0%})"
 
 
-def _who(culprit: Culprit) -> str:
+def _describe_culprit(culprit: Culprit) -> str:
     parts = [_plain(culprit.comm or "")]
     parts += [f"pid {culprit.pid}"] if culprit.pid else []
     if culprit.container:
@@ -152,7 +152,7 @@ def _path(path: tuple[str, ...]) -> str:
     return " > ".join([*([f"({left_out} more)"] if left_out else []), *shown])
 
 
-def _event(event: EventSeen) -> str:
+def _event(event: ReportedEvent) -> str:
     how = f" [core {event.core}: {event.joined_by}]" if event.joined_by else ""
     return f"{time_of_day(event.time_ns)}  {_plain(event.message)}{how}"
 

@@ -9,7 +9,7 @@ from tests.reset_node import ENA, NODE, node_with, only_incident
 
 from necroscope.analysis.engine import diagnose
 from necroscope.analysis.event_cores import BY_DEVICE, BY_EPISODE, BY_QUEUE
-from necroscope.analysis.report import EventSeen
+from necroscope.analysis.report import ReportedEvent
 from necroscope.sources.kernel_log.line import LogLine
 
 
@@ -123,7 +123,7 @@ def took(
     node.add("interrupts", second, cpu=cpu, count=count, **given)
 
 
-def timed_out(node: DrawnNode, second: float = 100) -> EventSeen:
+def timed_out(node: DrawnNode, second: float = 100) -> ReportedEvent:
     event = node.event(
         second, "nic_tx_timeout", "transmit queue 5 timed out", device="eth0", queue=5
     )

@@ -5,7 +5,7 @@ import json
 from tests.drawn_node import DrawnNode, at, drawn_node
 
 from necroscope.analysis.node import Node
-from necroscope.analysis.origin import Dead, Producer, dead_cgroups, leaks, producer
+from necroscope.analysis.origin import DeadCgroups, Producer, dead_cgroups, leaks, producer
 from necroscope.analysis.report import Origin
 
 ID = "677df4abd054d1c4bffe14cda0cbd6f464cd2a2b869262da8614e59d9d09697"
@@ -215,7 +215,7 @@ def test_dead_cgroups_are_those_the_kernel_holds_without_a_directory() -> None:
 
 
 def growing(count: int, grown: int) -> str | None:
-    return Dead(count, 100, grown, seconds=3600).describe_growth()
+    return DeadCgroups(count, 100, grown, seconds=3600).describe_growth()
 
 
 def test_at_its_rate_is_reported_since_when_and_when_it_will_hurt() -> None:
@@ -232,4 +232,4 @@ def test_at_its_rate_is_reported_since_when_and_when_it_will_hurt() -> None:
 
 def test_of_those_that_do_not_grow_nothing_is_foretold() -> None:
     assert growing(68_680, 0) is None
-    assert Dead(68_680, 100, 5, seconds=0).describe_growth() is None
+    assert DeadCgroups(68_680, 100, 5, seconds=0).describe_growth() is None

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from necroscope.analysis.checkup.finding import Seen
+from necroscope.analysis.checkup.finding import NodeSnapshot
 from necroscope.analysis.recreations import RecreationLoop
 from necroscope.cli import check
 from necroscope.model.reading import Rows
 from necroscope.model.tables import TABLES
-from necroscope.model.top_source import Sampled
-from necroscope.sources.cgroupfs.timed_read import Probed, TimedRead
+from necroscope.model.top_source import TopSample
+from necroscope.sources.cgroupfs.timed_read import ProbeResult, TimedRead
 
 S = 1_000_000_000
 NOW_NS = 1_776_248_000 * S
@@ -36,7 +36,7 @@ class Looked:
             else []
         )
 
-    def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
+    def samples_between(self, from_ns: int, to_ns: int) -> list[TopSample]:
         return []
 
     def notices(self) -> list[str]:
@@ -51,7 +51,7 @@ class Looked:
 
 def checked(monkeypatch: pytest.MonkeyPatch, *looks: list[float]) -> tuple[int, list[str], int]:
     left = list(looks)
-    monkeypatch.setattr(check, "look", lambda *_: Seen(Looked(left.pop(0)), NOW_NS))
+    monkeypatch.setattr(check, "look", lambda *_: NodeSnapshot(Looked(left.pop(0)), NOW_NS))
     result = CliRunner().invoke(check.command, ["--json"])
     findings = json.loads(result.stdout)["findings"]
     return (
@@ -86,7 +86,7 @@ def test_who_recreates_a_container_is_watched_for_until_it_is_seen(
     ids = tuple(f"{digit}{'ab' * 31}a" for digit in "123")
     loop = RecreationLoop("agent", "agent:1", ids, 2 * S, S, 3, 3, 3, NOW_NS)
     monkeypatch.setattr(check.crash_loops, "recreated", lambda _seen: [loop])
-    found = check._makers(tmp_path, Seen(Looked([]), NOW_NS))
+    found = check._makers(tmp_path, NodeSnapshot(Looked([]), NOW_NS))
     assert found["agent"][0] == "agent-init.service"
 
 
@@ -95,15 +95,17 @@ def test_a_loop_that_has_ended_is_not_waited_for(
 ) -> None:
     loop = RecreationLoop("agent", "agent:1", ("a", "b", "c"), 2 * S, S, 3, 3, 3, NOW_NS)
     monkeypatch.setattr(check.crash_loops, "recreated", lambda _seen: [loop])
-    assert check._makers(tmp_path / "no proc", Seen(Looked([]), NOW_NS + 60 * S)) == {}
+    assert check._makers(tmp_path / "no proc", NodeSnapshot(Looked([]), NOW_NS + 60 * S)) == {}
 
 
 def test_a_root_that_was_not_read_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "look", lambda *_: Seen(Looked([0.1]), NOW_NS))
+    monkeypatch.setattr(check, "look", lambda *_: NodeSnapshot(Looked([0.1]), NOW_NS))
     monkeypatch.setattr(
         check,
         "probe",
-        lambda *_: Probed([TimedRead("/pod1/memory.stat", 1_000_000, False)], "too many are dead"),
+        lambda *_: ProbeResult(
+            [TimedRead("/pod1/memory.stat", 1_000_000, False)], "too many are dead"
+        ),
     )
     findings = json.loads(CliRunner().invoke(check.command, ["--json", "--probe"]).stdout)[
         "findings"

@@ -115,16 +115,16 @@ def test_a_recording_whose_identity_is_damaged_has_the_name_in_its_segments(
 ) -> None:
     file = recording / "recording.json"
     file.write_bytes(file.read_bytes().replace(b"node-a", b"node-b"))
-    assert fleet_push._who(recording, None, follow=False) == ("node-a", {})
+    assert fleet_push._name_node(recording, None, follow=False) == ("node-a", {})
 
 
 def test_the_node_is_named_by_the_flag_the_pod_or_the_recording(
     recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NODE_NAME", "gpu-17")
-    assert fleet_push._who(recording, None, follow=True) == ("gpu-17", {"pool": "gpu"})
-    assert fleet_push._who(recording, None, follow=False)[0] == "node-a"
-    assert fleet_push._who(recording, "flag", follow=True)[0] == "flag"
+    assert fleet_push._name_node(recording, None, follow=True) == ("gpu-17", {"pool": "gpu"})
+    assert fleet_push._name_node(recording, None, follow=False)[0] == "node-a"
+    assert fleet_push._name_node(recording, "flag", follow=True)[0] == "flag"
 
 
 def test_a_token_that_everybody_may_read_is_warned_of(recording: Path, tmp_path: Path) -> None:

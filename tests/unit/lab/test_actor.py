@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from necroscope.lab.actor import kill_marked, marked
+from necroscope.lab.actor import kill_marked, list_marked
 from necroscope.lab.ledger import ActLedger
 from necroscope.lab.scenario import CannotProvoke, LabError
 from necroscope.lab.stage import Stage
@@ -94,12 +94,12 @@ def test_a_process_that_ends_too_early_ends_the_incident(stage: Stage) -> None:
 def test_the_mark_finds_grandchildren_too(stage: Stage) -> None:
     stage.start(["sh", "-c", "setsid sleep 61 & setsid sleep 62 & wait"], comm="shell-ab")
     deadline = time.monotonic() + 10
-    while len(list(marked(stage._ledger.name))) < 3 and time.monotonic() < deadline:
+    while len(list(list_marked(stage._ledger.name))) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(list(marked(stage._ledger.name))) == 3
+    assert len(list(list_marked(stage._ledger.name))) == 3
     stage.stop_actors()
     assert kill_marked(stage._ledger.name) == []
-    assert list(marked(stage._ledger.name)) == []
+    assert list(list_marked(stage._ledger.name)) == []
 
 
 def test_it_dies_with_its_parent(tmp_path: Path) -> None:

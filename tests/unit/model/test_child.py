@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from necroscope.model.child import Abandoned, Child, Pauses, read_piece
+from necroscope.model.child import AbandonedChildren, Child, Pauses, read_piece
 
 
 def shell(script: str) -> list[str]:
@@ -63,7 +63,7 @@ def test_a_child_that_no_signal_ends_is_left() -> None:
 
 
 def test_what_was_abandoned_is_reaped_when_it_is_dead() -> None:
-    abandoned, stuck, killed = Abandoned(), Stuck(["sleep", "60"]), Child(["sleep", "60"])
+    abandoned, stuck, killed = AbandonedChildren(), Stuck(["sleep", "60"]), Child(["sleep", "60"])
     abandoned.leave(stuck)
     abandoned.leave(killed)
     killed.wait(10)

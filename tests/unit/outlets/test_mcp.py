@@ -131,11 +131,11 @@ def test_fleet_questions_are_passed_on_and_others_refused() -> None:
 
 
 def test_two_recordings_of_one_name_are_called_by_their_paths(tmp_path: Path) -> None:
-    from necroscope.cli.mcp import _named
+    from necroscope.cli.mcp import _name_recordings
 
     places = [tmp_path / "a" / "rec", tmp_path / "b" / "rec", tmp_path / "c"]
     for place in places:
         place.mkdir(parents=True)
-    assert list(_named(tuple(places))) == [str(places[0]), str(places[1]), "c"]
+    assert list(_name_recordings(tuple(places))) == [str(places[0]), str(places[1]), "c"]
     with pytest.raises(UsageError):
-        _named((tmp_path / "missing",))
+        _name_recordings((tmp_path / "missing",))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.drawn_node import at
 
-from necroscope.analysis.report import EpisodeSeen, EventSeen, Evidence, Incident, Verdict
+from necroscope.analysis.report import Evidence, Incident, ReportedEpisode, ReportedEvent, Verdict
 
 MakeIncident = Callable[..., Incident]
 
@@ -26,10 +26,11 @@ def _make(
         core=core,
         mode="system",
         events=tuple(
-            EventSeen(span[1], "nic_reset", core, "eth0", 1, None, "x" * 100) for _ in range(events)
+            ReportedEvent(span[1], "nic_reset", core, "eth0", 1, None, "x" * 100)
+            for _ in range(events)
         ),
         episodes=tuple(
-            EpisodeSeen("saturated", one, "system", *span, "held", "cores") for one in cores
+            ReportedEpisode("saturated", one, "system", *span, "held", "cores") for one in cores
         ),
         verdict=Verdict(cause, "title", 0.9, "summary", evidence=(Evidence("seen", *span, 1),)),
     )

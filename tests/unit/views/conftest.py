@@ -9,7 +9,7 @@ import pytest
 
 from necroscope.model.reading import Row, Rows
 from necroscope.model.tables import SOFTIRQ_VECTORS, TABLES
-from necroscope.model.top_source import Sampled
+from necroscope.model.top_source import TopSample
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -22,7 +22,7 @@ class Node:
 
     def __init__(self) -> None:
         self.tables: dict[str, Rows] = {}
-        self.samples: list[Sampled] = []
+        self.samples: list[TopSample] = []
         self.notice_texts: list[str] = []
         self.status_text = "97 Hz, 0 lost, 0.4 % CPU"
 
@@ -117,7 +117,7 @@ class Node:
         times: int = 1,
     ) -> None:
         self.samples += [
-            Sampled(self.at(second) - place * MS, cpu, pid, pid, comm, cgroup, kernel, user)
+            TopSample(self.at(second) - place * MS, cpu, pid, pid, comm, cgroup, kernel, user)
             for place in range(times)
         ]
         self.samples.sort(key=_time)
@@ -130,7 +130,7 @@ class Node:
         rows = self.tables.get(table, [])
         return rows[bisect_right(rows, from_ns, key=_time) : bisect_right(rows, to_ns, key=_time)]
 
-    def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
+    def samples_between(self, from_ns: int, to_ns: int) -> list[TopSample]:
         return self.samples[
             bisect_right(self.samples, from_ns, key=_time) : bisect_right(
                 self.samples, to_ns, key=_time

@@ -78,12 +78,12 @@ _STORAGE: Final = re.compile(
 
 def assess(case: Case) -> Assessment | None:
     events = [*case.events_of(SILENT_EVENT), *_hung_in_io(case)]
-    stood = _stood(case)
+    stood = _stood_longest(case)
     if not events and not stood and not case.has(EpisodeKind.IO_BLOCKED):
         return None
     level, spread = _plateau(case)
-    done = _completed(case)
-    culprit, named_by = _blocked(case, events)
+    done = _completed_per_s(case)
+    culprit, named_by = _find_blocked_task(case, events)
     if stood and not named_by:
         culprit, named_by = _longest(case, stood)
     waits_for_server = any(function in CLIENTS for function in culprit.path)
@@ -109,7 +109,7 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
-def _stood(case: Case) -> list[TaskWait]:
+def _stood_longest(case: Case) -> list[TaskWait]:
     """Programs that slept for a device or a file server for that long, the longest first."""
     found = [
         wait
@@ -173,7 +173,7 @@ def _explains(case: Case, level: float, *, is_certain: bool) -> float:
     return 1.0 if is_certain else min(1.0, 2 * level)
 
 
-def _completed(case: Case) -> tuple[float, float] | None:
+def _completed_per_s(case: Case) -> tuple[float, float] | None:
     """Requests that storage completed on the whole machine, per second: in the incident and before;
     None if nothing tells.
     """
@@ -263,7 +263,7 @@ def _plateau(case: Case) -> tuple[float, float]:
     return float(np.median(share)), float(np.percentile(share, 90) - np.percentile(share, 10))
 
 
-def _blocked(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, list[Evidence]]:
+def _find_blocked_task(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, list[Evidence]]:
     """Who stands: a captured task in state D, else whom the log names, else who used such a mount
     before and is not seen now.
     """
@@ -284,7 +284,7 @@ def _blocked(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, list[Evide
     for event in events:
         if event.fields.get("comm"):
             return Culprit(str(event.fields["comm"]), _number(event.fields.get("pid"))), []
-    gone = _gone(case, CLIENTS)
+    gone = _find_vanished_task(case, CLIENTS)
     if gone is None:
         return Culprit(), []
     return culprit_from(gone, (), case.node), [
@@ -302,7 +302,7 @@ def _standing(case: Case, trigger: str | None = None) -> list[dict[str, Any]]:
     return list({row["pid"]: row for row in rows}.values())
 
 
-def _gone(case: Case, group: Functions) -> TaskShare | None:
+def _find_vanished_task(case: Case, group: Functions) -> TaskShare | None:
     """The task that was in these functions in quiet time and is in none of them in the incident."""
     here = case.samples.machine.of(group)
     before = [

@@ -25,7 +25,7 @@ from necroscope.analysis.state_maker import busiest_while_it_grew
 from necroscope.analysis.task_origin import cgroup_or_process, origin_of
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.waits import SPINS
-from necroscope.analysis.walk_numbers import known_walk
+from necroscope.analysis.walk_numbers import describe_walk
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
@@ -63,7 +63,7 @@ def assess(case: Case) -> Assessment | None:
     group = WALKS if walked >= made else MAKES | WALKS
     culprit, prober = case.culprit(group), _prober(case)
     work = in_samples(case, group, "walking, making and freeing dentries")
-    state, numbers = known_walk(case, group, ("dentries",))
+    state, numbers = describe_walk(case, group, ("dentries",))
     return Assessment(
         walked=state,
         explains=own.share(group) * of_all,

@@ -203,7 +203,7 @@ def assess(case: Case) -> Assessment | None:
         culprit=walk.culprit,
         origin=made[0] if made else origin_of(walk.culprit),
         fix=_fix(walk, maker),
-        walked=_walked(walk),
+        walked=_describe_state(walk),
     )
 
 
@@ -270,7 +270,7 @@ def _summary(walk: _Walk, maker: str | None) -> str:
     case, section, population = walk.case, walk.section, walk.population
     who = (walk.culprit.comm if walk.culprit else None) or "a task"
     held = f"{who} held {case.place} in {section.function} for {case.seconds:.1f} s{case.beat}"
-    state = _walked(walk)
+    state = _describe_state(walk)
     if population is None or state.count is None:
         return f"{held}; the kernel walks something there, and what it is was not counted"
     of_whom = f", made by {maker}" if maker else ""
@@ -284,7 +284,7 @@ def _summary(walk: _Walk, maker: str | None) -> str:
     return f"{held}: about {cost} for each of {over}{when}"
 
 
-def _walked(walk: _Walk) -> WalkedState:
+def _describe_state(walk: _Walk) -> WalkedState:
     power = walk.relation.exponent if walk.relation else 1.0
     competes = walk.competitors[0].kind if walk.competitors else None
     function, turns = walk.section.function, walk.turns

@@ -53,7 +53,7 @@ def assess(case: Case) -> Assessment | None:
     if hit is not None:
         text = f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times"
         evidence.append(case.evidence(text, "cgroups"))
-        killed = _killed(case, hit[0])
+        killed = _count_oom_kills(case, hit[0])
         if killed:
             text = f"the limit of {hit[0]} ended {killed:,.0f} of its tasks (OOM)"
             evidence.append(case.evidence(text, "cgroups"))
@@ -103,7 +103,7 @@ def _limit_hit(case: Case, culprit: Culprit | None) -> tuple[str, float] | None:
     return (path, float(count)) if count else None
 
 
-def _killed(case: Case, cgroup: str) -> float:
+def _count_oom_kills(case: Case, cgroup: str) -> float:
     """How many tasks were killed for lack of memory below this limit."""
     rows = case.counters.rows_of("cgroups", [case.window])
     is_its = np.array([str(path) == cgroup for path in rows["path"]], bool)

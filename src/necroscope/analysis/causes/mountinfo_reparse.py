@@ -18,7 +18,7 @@ from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.stacks import TaskShare
 from necroscope.analysis.task_origin import origin_of, process_origin
 from necroscope.analysis.thresholds import Threshold, Thresholds
-from necroscope.analysis.walk_numbers import known_walk
+from necroscope.analysis.walk_numbers import describe_walk
 
 # Not m_start, m_next and m_show, which call them: functions of /proc/PID/maps and /proc/modules are
 # called so too.
@@ -56,7 +56,7 @@ def assess(case: Case) -> Assessment | None:
         if mounter
         else []
     )
-    walked, numbers = known_walk(case, SHOWS, ("mounts",))
+    walked, numbers = describe_walk(case, SHOWS, ("mounts",))
     return found.assessment(
         walked=walked,
         summary=(

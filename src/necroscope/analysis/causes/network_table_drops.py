@@ -42,7 +42,7 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=is_full or case.seconds >= case.limits.failed_s,
         evidence=[
             *(of_event(case, event) for event in events[:3]),
-            *_counted(case),
+            *_tracked_connections(case),
             *suffering(case),
         ],
         summary=what,
@@ -60,7 +60,7 @@ def _table(case: Case, *, is_full: bool) -> tuple[str, str]:
     return f"{raced}, and one of each pair is dropped", "nf_conntrack"
 
 
-def _counted(case: Case) -> list[Evidence]:
+def _tracked_connections(case: Case) -> list[Evidence]:
     entries = case.counters.level("network", "conntrack_entries")
     return (
         []

@@ -17,7 +17,7 @@ from necroscope.analysis.functions import functions
 from necroscope.analysis.report import WillNotHelp
 from necroscope.analysis.task_origin import origin_of
 from necroscope.analysis.thresholds import Threshold
-from necroscope.analysis.walk_numbers import known_walk
+from necroscope.analysis.walk_numbers import describe_walk
 
 SCAN: Final = functions(
     "tcp4_seq_show tcp6_seq_show tcp_seq_start tcp_seq_next tcp_seq_stop tcp_get_idx"
@@ -43,7 +43,7 @@ def assess(case: Case) -> Assessment | None:
     found = SIGNATURE.match(case)
     if found is None:
         return None
-    walked, numbers = known_walk(case, SCAN, ("tcp-sockets", "unix-sockets", "udp-sockets"))
+    walked, numbers = describe_walk(case, SCAN, ("tcp-sockets", "unix-sockets", "udp-sockets"))
     return found.assessment(
         walked=walked,
         summary=(

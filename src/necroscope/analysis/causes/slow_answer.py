@@ -62,10 +62,10 @@ def assess(case: Case) -> Assessment | None:
 def _is_proven(case: Case, convoy: Convoy) -> bool:
     if convoy.longest.channel.kind == UNSERVED:
         return convoy.held_up_s >= case.limits.held_up * convoy.longest.seconds
-    return _answered(convoy) >= case.limits.mostly
+    return _answered_share(convoy) >= case.limits.mostly
 
 
-def _answered(convoy: Convoy) -> float:
+def _answered_share(convoy: Convoy) -> float:
     """The share of the waiting that the program ended, in any of its processes."""
     assert convoy.holder is not None
     own = [w for w in convoy.waits if w.given_by and w.given_by.comm == convoy.holder.comm]

@@ -143,7 +143,7 @@ def _against(case: Case, in_softirq: float, kernel: float | None) -> tuple[list[
                 "softirq_delay",
             )
         ], 0.6
-    if len(lost := _lost_the_same(case)) > 1:
+    if len(lost := _cores_missing_together(case)) > 1:
         text = (
             f"{len(lost)} cores lost the same time and the others were idle: a machine looks the"
             " same while its host or firmware stops it"
@@ -159,7 +159,7 @@ def _all_waited(case: Case) -> bool:
     )
 
 
-def _lost_the_same(case: Case) -> set[int | None]:
+def _cores_missing_together(case: Case) -> set[int | None]:
     """Cores that lost time together with this one, if those that did not were idle, or few."""
     own = [
         episode.span

@@ -61,7 +61,7 @@ def assess(case: Case) -> Assessment | None:
             f" {processed.now or 0:,.0f}/s{source}"
         ),
         origin=origin,
-        evidence=[_packets(case, processed), *_beside(case, processed.now or 0.0)],
+        evidence=[_packets(case, processed), *_compare_cores(case, processed.now or 0.0)],
         is_confirmed=_is_too_much(case, processed),
         against=against,
         doubt=doubt,
@@ -113,7 +113,7 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
     return [], 0.0
 
 
-def _beside(case: Case, own_per_s: float) -> list[Evidence]:
+def _compare_cores(case: Case, own_per_s: float) -> list[Evidence]:
     others = _most_elsewhere(case)
     if others is None or others >= case.limits.as_many * own_per_s:
         return []

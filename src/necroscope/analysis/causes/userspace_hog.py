@@ -42,7 +42,7 @@ def assess(case: Case) -> Assessment | None:
     described = task_with_policy(case, hog)
     is_bound = described is not None and described["cpus_allowed"] == str(case.core)
     waits = [e for e in case.episodes if e.kind in SUFFERING and e.cpu == case.core]
-    waited = _waited(case) if is_bound else 0.0
+    waited = _waiting_cores(case) if is_bound else 0.0
     starved = behind(case, hog, is_real_time=False)
     is_felt = bool(waits) or bool(starved) or waited >= case.limits.waited
     against, doubt = _against(case, described, hog.tid is not None)
@@ -57,7 +57,7 @@ def assess(case: Case) -> Assessment | None:
         doubt=doubt,
         summary=(
             f"{hog.comm} computes on core {case.core} without end ({user:.0%} user for"
-            f" {case.seconds:.0f} s){_beside(case)}"
+            f" {case.seconds:.0f} s){_describe_idle_cores(case)}"
         ),
         culprit=culprit,
         origin=origin_of(culprit),
@@ -85,7 +85,7 @@ def _evidence(
     ]
 
 
-def _waited(case: Case) -> float:
+def _waiting_cores(case: Case) -> float:
     """Cores' worth of time in which tasks were runnable and waited, more than before; 0 where it
     may be for another reason.
 
@@ -93,7 +93,7 @@ def _waited(case: Case) -> float:
     (kernel/sched/psi.c, collect_percpu_times): times the cores that are busy it is what waits. A
     cgroup without quota left counts as waiting too, however many cores are idle.
     """
-    idle = _idle_beside(case)
+    idle = _idle_elsewhere(case)
     is_throttled = any(
         e.kind is EpisodeKind.THROTTLED and touches(e.span, case.window) for e in case.node.episodes
     )
@@ -118,13 +118,13 @@ def _busy_cores(case: Case, share: Callable[[str, int], float | None]) -> float:
     return sum(1.0 - idle for cpu in case.node.cpus if (idle := share("idle", cpu)) is not None)
 
 
-def _beside(case: Case) -> str:
+def _describe_idle_cores(case: Case) -> str:
     """Other cores that had nothing to do, if they had not."""
-    idle = _idle_beside(case)
+    idle = _idle_elsewhere(case)
     return f" while the other cores were {idle:.0%} idle" if idle is not None else ""
 
 
-def _idle_beside(case: Case) -> float | None:
+def _idle_elsewhere(case: Case) -> float | None:
     others = [
         idle
         for cpu in case.node.cpus

@@ -18,7 +18,7 @@ from necroscope.analysis.evidence import in_samples, suffering, what_held_the_co
 from necroscope.analysis.functions import functions
 from necroscope.analysis.node import Node
 from necroscope.analysis.origin import (
-    Dead,
+    DeadCgroups,
     Producer,
     dead_cgroups,
     leaks,
@@ -28,7 +28,7 @@ from necroscope.analysis.origin import (
 )
 from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
-from necroscope.analysis.walk_numbers import known_walk
+from necroscope.analysis.walk_numbers import describe_walk
 from necroscope.model.definitions import WALKABLE_DEAD_CGROUPS
 
 # The step from one memory cgroup to the next, and what is done at each, over all versions from 4.4
@@ -70,7 +70,7 @@ def assess(case: Case) -> Assessment | None:
     dead, made_by = dead_cgroups(case.node, case.window[1]), producer(case.node)
     culprit = case.culprit(WALK | READERS)
     against, doubt = _against(case, dead, walked)
-    state, numbers = known_walk(case, WALK | READERS, ("dead-cgroups",))
+    state, numbers = describe_walk(case, WALK | READERS, ("dead-cgroups",))
     return Assessment(
         walked=state,
         explains=whole,
@@ -95,13 +95,13 @@ def assess(case: Case) -> Assessment | None:
     )
 
 
-def _are_many(case: Case, dead: Dead | None) -> bool:
+def _are_many(case: Case, dead: DeadCgroups | None) -> bool:
     if dead is None or dead.live is None:
         return False
     return dead.count >= case.limits.dead and dead.count > dead.live
 
 
-def _against(case: Case, dead: Dead | None, walked: float) -> tuple[list[Evidence], float]:
+def _against(case: Case, dead: DeadCgroups | None, walked: float) -> tuple[list[Evidence], float]:
     found, doubt = [], 0.0
     if dead is None:
         text = "how many memory cgroups are dead was not recorded"
@@ -114,7 +114,7 @@ def _against(case: Case, dead: Dead | None, walked: float) -> tuple[list[Evidenc
     return found, doubt
 
 
-def _leak(case: Case, dead: Dead | None, made_by: Producer | None) -> list[Evidence]:
+def _leak(case: Case, dead: DeadCgroups | None, made_by: Producer | None) -> list[Evidence]:
     """How many are dead and how fast they grow, and who leaves them behind."""
     found = []
     if dead is not None and _are_many(case, dead):
@@ -124,7 +124,7 @@ def _leak(case: Case, dead: Dead | None, made_by: Producer | None) -> list[Evide
     return [*found, *([case.evidence(made_by.words, made_by.table)] if made_by else [])]
 
 
-def _describe(dead: Dead) -> str:
+def _describe(dead: DeadCgroups) -> str:
     live = f", {dead.live:,} alive" if dead.live is not None else ""
     rate = f", {dead.per_hour:,.0f} more per hour" if dead.grown else ""
     return f"{dead.count:,} memory cgroups are dead{live}{rate}"

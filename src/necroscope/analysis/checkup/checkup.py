@@ -15,7 +15,7 @@ from necroscope.analysis.checkup import (
     vendor_units,
     zombie_cgroups,
 )
-from necroscope.analysis.checkup.finding import Finding, Level, Seen
+from necroscope.analysis.checkup.finding import Finding, Level, NodeSnapshot
 
 _QUESTIONS: Final = (
     saturated_cores,
@@ -65,8 +65,8 @@ class Checkup:
         }
 
 
-def check_up(seen: Seen, more: tuple[Finding, ...] = ()) -> Checkup:
+def check_up(node: NodeSnapshot, more: tuple[Finding, ...] = ()) -> Checkup:
     """`more` are findings from elsewhere, such as the timed read that has to be asked for."""
-    found = [finding for question in _QUESTIONS for finding in question.examine(seen)]
+    found = [finding for question in _QUESTIONS for finding in question.examine(node)]
     ordered = sorted([*found, *more], key=lambda finding: _ORDER.index(finding.level))
-    return Checkup(tuple(ordered), tuple(seen.source.notices()))
+    return Checkup(tuple(ordered), tuple(node.source.notices()))

@@ -8,7 +8,7 @@ that is removed and re-created each time has no count: the daemon's events of th
 from dataclasses import replace
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot, number
 from necroscope.analysis.pod_chain import pod_maker
 from necroscope.analysis.recreations import RecreationLoop, find_loops
 from necroscope.model.units import NS_PER_S
@@ -22,17 +22,17 @@ _SOON_NS: Final = 20 * NS_PER_S
 _DEAD_STATES: Final = frozenset({"exited", "dead", "stopped", "created"})
 
 
-def examine(seen: Seen) -> list[Finding]:
-    units = _looping_units(seen)
+def examine(node: NodeSnapshot) -> list[Finding]:
+    units = _looping_units(node)
     containers = [
         row
-        for row in seen.newest("containers", "container", "name")
-        if _is_looping_container(row, seen.now_ns)
+        for row in node.newest("containers", "container", "name")
+        if _is_looping_container(row, node.now_ns)
     ]
     return [
-        *(_of_unit(row, seen) for row in units),
-        *(_of_container(row, seen) for row in containers),
-        *(_of_recreation(loop, seen) for loop in recreated(seen)),
+        *(_of_unit(row, node) for row in units),
+        *(_of_container(row, node) for row in containers),
+        *(_of_recreation(loop, node) for loop in recreated(node)),
     ]
 
 
@@ -41,30 +41,30 @@ def is_going_on(loop: RecreationLoop, now_ns: int) -> bool:
     return now_ns - loop.last_ns <= max(_SOON_NS, 3 * loop.period_ns)
 
 
-def units_to_ask(seen: Seen) -> list[str]:
+def units_to_ask(node: NodeSnapshot) -> list[str]:
     """Those whose own log may say why they, or their containers, die."""
-    own = [str(row["unit"]) for row in _looping_units(seen)]
-    return list(dict.fromkeys([*own, *(loop.unit for loop in recreated(seen) if loop.unit)]))
+    own = [str(row["unit"]) for row in _looping_units(node)]
+    return list(dict.fromkeys([*own, *(loop.unit for loop in recreated(node) if loop.unit)]))
 
 
-def _looping_units(seen: Seen) -> list[NamedRow]:
-    return [row for row in seen.newest("units", "unit") if _is_looping_unit(row)]
+def _looping_units(node: NodeSnapshot) -> list[NamedRow]:
+    return [row for row in node.newest("units", "unit") if _is_looping_unit(row)]
 
 
-def _quoted(name: str, seen: Seen) -> list[str]:
-    return [f"its log: {line}" for line in seen.own_logs.get(name, ())]
+def _quote_log(name: str, node: NodeSnapshot) -> list[str]:
+    return [f"its log: {line}" for line in node.own_logs.get(name, ())]
 
 
-def recreated(seen: Seen) -> list[RecreationLoop]:
+def recreated(node: NodeSnapshot) -> list[RecreationLoop]:
     """Containers that die and come again under a new id, and still do."""
     return [
-        _made(loop, seen.makers.get(loop.title))
-        for loop in find_loops(seen.rows("events"))
-        if loop.is_failing and seen.now_ns - loop.last_ns <= max(RECENT_NS, 3 * loop.period_ns)
+        _with_maker(loop, node.makers.get(loop.title))
+        for loop in find_loops(node.rows("events"))
+        if loop.is_failing and node.now_ns - loop.last_ns <= max(RECENT_NS, 3 * loop.period_ns)
     ]
 
 
-def _made(loop: RecreationLoop, maker: tuple[str, str] | None) -> RecreationLoop:
+def _with_maker(loop: RecreationLoop, maker: tuple[str, str] | None) -> RecreationLoop:
     if maker is None or loop.unit is not None:
         return loop
     return replace(loop, unit=maker[0], known_by=maker[1])
@@ -90,7 +90,7 @@ def _is_looping_container(row: NamedRow, now_ns: int) -> bool:
     return row["started_ns"] is not None and now_ns - number(row["started_ns"]) <= RECENT_NS
 
 
-def _of_unit(row: NamedRow, seen: Seen) -> Finding:
+def _of_unit(row: NamedRow, node: NodeSnapshot) -> Finding:
     unit = row["unit"]
     result = f"result {row['result']}, status {row['main_status']}, unit file {row['file_state']}"
     title = f"{unit} crash-loops: {number(row['restarts']):,} restarts, now {row['sub_state']}"
@@ -98,12 +98,12 @@ def _of_unit(row: NamedRow, seen: Seen) -> Finding:
         QUESTION,
         Level.PROBLEM,
         title,
-        (result, *_quoted(str(unit), seen)),
+        (result, *_quote_log(str(unit), node)),
         f"journalctl -u {unit}; unused? systemctl disable --now {unit}",
     )
 
 
-def _of_container(row: NamedRow, seen: Seen) -> Finding:
+def _of_container(row: NamedRow, node: NodeSnapshot) -> Finding:
     name = "/".join(
         str(part)
         for part in (row["namespace"], row["pod"], row["name"] or row["container"])
@@ -114,26 +114,26 @@ def _of_container(row: NamedRow, seen: Seen) -> Finding:
     if not row["pod"]:
         return Finding(QUESTION, Level.PROBLEM, title, tuple(facts))
     uid = str(row["pod_uid"]) if row["pod_uid"] else None
-    maker = pod_maker(str(row["namespace"]), str(row["pod"]), uid, seen.rows("events"))
+    maker = pod_maker(str(row["namespace"]), str(row["pod"]), uid, node.rows("events"))
     made_by = maker.describe()
     facts += [made_by] if made_by else []
     return Finding(QUESTION, Level.PROBLEM, title, tuple(facts), maker.hint())
 
 
-def _of_recreation(loop: RecreationLoop, seen: Seen) -> Finding:
+def _of_recreation(loop: RecreationLoop, node: NodeSnapshot) -> Finding:
     """The hint acts on the unit: a container that is removed comes back."""
     end = loop.describe_end()
     facts = [f"{end}, image {loop.image}" if end else f"image {loop.image}"]
-    facts += _quoted(loop.title, seen)
+    facts += _quote_log(loop.title, node)
     if loop.unit is None:
         facts.append("no restart counter rises; who makes it was not seen")
         hint = f"what starts it? look for {loop.title} in the files of units and in crontabs"
         return Finding(QUESTION, Level.PROBLEM, _recreation_title(loop), tuple(facts), hint)
     facts.append(f"made by {loop.unit}: {loop.known_by}")
-    row = next((row for row in seen.newest("units", "unit") if row["unit"] == loop.unit), None)
+    row = next((row for row in node.newest("units", "unit") if row["unit"] == loop.unit), None)
     if row is not None and row["fragment"]:
         facts.append(f"unit file {row['fragment']}, {row['file_state']}, preset {row['preset']}")
-    facts += [f"the unit's log: {line}" for line in seen.own_logs.get(loop.unit, ())]
+    facts += [f"the unit's log: {line}" for line in node.own_logs.get(loop.unit, ())]
     hint = f"journalctl -u {loop.unit}; unused? systemctl disable --now {loop.unit}"
     return Finding(QUESTION, Level.PROBLEM, _recreation_title(loop), tuple(facts), hint)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from necroscope.model.reading import Value
 from necroscope.model.tables import TABLES
-from necroscope.model.top_source import Sampled, TopSource
+from necroscope.model.top_source import TopSample, TopSource
 
 # `from_ns` of a window that holds all there is: the kernel log reaches back to the boot.
 _EVER: Final = -(1 << 62)
@@ -42,7 +42,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class NodeSnapshot:
     """The node as it was seen until `now_ns`; rows come as mappings, because few of them are looked
     at. `recording` is the directory of the node's recorder, if one runs; `silent` are the
     tables whose source had not answered when the look was over; `own_logs` are the last lines that
@@ -75,8 +75,8 @@ class Seen:
             return f"ask the running recorder: necroscope diagnose {self.recording}"
         return f"record it: necroscope record --for {length}, then: necroscope diagnose"
 
-    def samples(self) -> list[Sampled]:
-        return self.source.sampled(_EVER, self.now_ns)
+    def samples(self) -> list[TopSample]:
+        return self.source.samples_between(_EVER, self.now_ns)
 
 
 def number(value: Value) -> int:

@@ -5,18 +5,18 @@ the whole device.
 from collections import defaultdict
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, Seen
+from necroscope.analysis.checkup.finding import Finding, Level, NodeSnapshot
 
 QUESTION: Final = "irq-collision"
 FEW_QUEUES: Final = 2
 
 
-def examine(seen: Seen) -> list[Finding]:
+def examine(node: NodeSnapshot) -> list[Finding]:
     cores_of: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in seen.newest("interrupts", "irq", "cpu"):
+    for row in node.newest("interrupts", "irq", "cpu"):
         if row["device"] is not None and row["queue"] is not None and row["affinity"] is not None:
             cores_of[str(row["device"])][str(row["irq"])] = str(row["affinity"])
-    cores = len(seen.newest("cores", "cpu"))
+    cores = len(node.newest("cores", "cpu"))
     return [
         _finding(device, queues)
         for device, queues in cores_of.items()

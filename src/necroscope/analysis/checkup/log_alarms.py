@@ -7,7 +7,7 @@ A node condition made of it would otherwise stand for a day after one line.
 from collections import defaultdict
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot, number
 from necroscope.model.units import NS_PER_S, format_duration, format_moment
 
 QUESTION: Final = "kernel-log"
@@ -39,22 +39,22 @@ _ALARMS: Final = {
 _ONLY_NOTICED: Final = frozenset({"rt_throttled"})
 
 
-def examine(seen: Seen) -> list[Finding]:
+def examine(node: NodeSnapshot) -> list[Finding]:
     by_kind: dict[str, list[NamedRow]] = defaultdict(list)
-    for row in seen.rows("events"):
+    for row in node.rows("events"):
         # A line that the kernel did not write itself may be anybody's.
         if row["by_kernel"] and row["kind"] in _ALARMS:
             by_kind[str(row["kind"])].append(row)
-    return [_finding(kind, rows, seen) for kind, rows in by_kind.items()]
+    return [_finding(kind, rows, node) for kind, rows in by_kind.items()]
 
 
-def _finding(kind: str, rows: list[NamedRow], seen: Seen) -> Finding:
+def _finding(kind: str, rows: list[NamedRow], node: NodeSnapshot) -> Finding:
     last = rows[-1]
-    age_ns = max(seen.now_ns - number(last["time"]), 0)
+    age_ns = max(node.now_ns - number(last["time"]), 0)
     level = Level.PROBLEM if age_ns <= RECENT_NS and kind not in _ONLY_NOTICED else Level.NOTICE
     hint = (
-        f"if it ran then, the recorder explains it: necroscope diagnose {seen.recording}"
-        if seen.recording is not None
+        f"if it ran then, the recorder explains it: necroscope diagnose {node.recording}"
+        if node.recording is not None
         else "keep a recorder running, which explains the next one: necroscope record"
     )
     where = [f"core {last['cpu']}" if last["cpu"] is not None else "", str(last["device"] or "")]

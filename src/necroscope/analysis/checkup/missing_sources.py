@@ -6,7 +6,7 @@ is not asked for here: a user without rights gets the check-up that their rights
 
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, Seen
+from necroscope.analysis.checkup.finding import Finding, Level, NodeSnapshot
 
 QUESTION: Final = "not-read"
 # The table that answers, and what nobody can know without it.
@@ -20,15 +20,15 @@ _NEEDED: Final = {
 }
 
 
-def examine(seen: Seen) -> list[Finding]:
+def examine(node: NodeSnapshot) -> list[Finding]:
     causes = {
         str(row["table"]): str(row["cause"])
-        for row in seen.rows("gaps")
+        for row in node.rows("gaps")
         if row["table"] in _NEEDED and row["cpu"] is None
     }
-    causes |= dict.fromkeys(seen.silent, "it had not answered when the look was over")
+    causes |= dict.fromkeys(node.silent, "it had not answered when the look was over")
     # A source that failed and came back has rows after all.
-    lacking = {table: cause for table, cause in causes.items() if not seen.rows(table)}
+    lacking = {table: cause for table, cause in causes.items() if not node.rows(table)}
     return [
         Finding(QUESTION, Level.UNKNOWN, f"cannot say {_NEEDED[table]}", (cause,))
         for table, cause in lacking.items()

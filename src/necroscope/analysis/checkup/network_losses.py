@@ -8,7 +8,7 @@ dropped in the second of the look is.
 import re
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot, number
 
 QUESTION: Final = "network-losses"
 _SINCE_UP: Final = (
@@ -37,11 +37,11 @@ _NOW: Final = {
 }
 
 
-def examine(seen: Seen) -> list[Finding]:
-    rows = [row for row in seen.newest("nics", "device", "counter") if row["driver"] != "veth"]
-    look = seen.closer_look("10m")
+def examine(node: NodeSnapshot) -> list[Finding]:
+    rows = [row for row in node.newest("nics", "device", "counter") if row["driver"] != "veth"]
+    look = node.closer_look("10m")
     counted = [finding for row in rows if (finding := _since_up(row, look)) is not None]
-    return [*_now(seen.rows("network"), look), *counted]
+    return [*_now(node.rows("network"), look), *counted]
 
 
 def _since_up(row: NamedRow, look: str) -> Finding | None:

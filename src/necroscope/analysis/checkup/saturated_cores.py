@@ -8,7 +8,7 @@ were looked at and all were so.
 from collections import Counter
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot, number
 from necroscope.model.definitions import SATURATED_RATIO
 
 QUESTION: Final = "saturated-core"
@@ -16,9 +16,9 @@ SECONDS: Final = 3
 _MODES: Final = ("system", "irq", "softirq", "steal")
 
 
-def examine(seen: Seen) -> list[Finding]:
+def examine(node: NodeSnapshot) -> list[Finding]:
     by_core: dict[int, list[NamedRow]] = {}
-    for row in seen.rows("cores"):
+    for row in node.rows("cores"):
         by_core.setdefault(number(row["cpu"]), []).append(row)
     if not by_core:
         return [
@@ -31,7 +31,7 @@ def examine(seen: Seen) -> list[Finding]:
             )
         ]
     return [
-        _finding(rows, seen)
+        _finding(rows, node)
         for rows in by_core.values()
         if all(_held_share(row) >= SATURATED_RATIO for row in rows)
     ]
@@ -41,19 +41,21 @@ def _held_share(row: NamedRow) -> float:
     return sum(number(row[f"{mode}_ns"]) for mode in _MODES) / max(number(row["elapsed_ns"]), 1)
 
 
-def _finding(rows: list[NamedRow], seen: Seen) -> Finding:
+def _finding(rows: list[NamedRow], node: NodeSnapshot) -> Finding:
     cpu = number(rows[0]["cpu"])
     mode = max(_MODES, key=lambda mode: sum(number(row[f"{mode}_ns"]) for row in rows))
     share = sum(_held_share(row) for row in rows) / len(rows)
     length = "the last second" if len(rows) == 1 else f"the last {len(rows)} seconds"
     title = f"core {cpu} is held: {share:.0%} of {length} outside user mode, most of it {mode}"
     level = Level.PROBLEM if len(rows) >= SECONDS else Level.NOTICE
-    return Finding(QUESTION, level, title, tuple(_who(cpu, seen)), seen.closer_look("2m"))
+    return Finding(
+        QUESTION, level, title, tuple(_name_busiest_task(cpu, node)), node.closer_look("2m")
+    )
 
 
-def _who(cpu: int, seen: Seen) -> list[str]:
+def _name_busiest_task(cpu: int, node: NodeSnapshot) -> list[str]:
     """The task with the most samples on it, and the function it was most often in."""
-    samples = [sample for sample in seen.samples() if sample.cpu == cpu]
+    samples = [sample for sample in node.samples() if sample.cpu == cpu]
     if not samples:
         return []
     (comm, pid), times = Counter((sample.comm, sample.pid) for sample in samples).most_common(1)[0]

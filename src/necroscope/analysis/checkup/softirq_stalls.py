@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot, number
 from necroscope.model.definitions import STALL_NS
 from necroscope.model.units import format_duration
 
 QUESTION: Final = "softirq-stall"
 
 
-def examine(seen: Seen) -> list[Finding]:
-    stalled = [row for row in seen.rows("softirq_delay") if _waited_ns(row) >= STALL_NS]
+def examine(node: NodeSnapshot) -> list[Finding]:
+    stalled = [row for row in node.rows("softirq_delay") if _waited_ns(row) >= STALL_NS]
     worst = {number(row["cpu"]): row for row in sorted(stalled, key=_waited_ns)}
-    return [_finding(cpu, row, seen.closer_look("2m")) for cpu, row in sorted(worst.items())]
+    return [_finding(cpu, row, node.closer_look("2m")) for cpu, row in sorted(worst.items())]
 
 
 def _waited_ns(row: NamedRow) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot, number
 from necroscope.analysis.wait_channels import is_kernel_lock
 from necroscope.model.definitions import ORDINARY, REAL_TIME, STARVED_NS
 from necroscope.model.units import format_duration
@@ -11,10 +11,10 @@ QUESTION: Final = "task-waits"
 _MOST: Final = 4
 
 
-def examine(seen: Seen) -> list[Finding]:
+def examine(node: NodeSnapshot) -> list[Finding]:
     """The longest wait for each core, and for locks."""
     found: dict[object, NamedRow] = {}
-    for row in sorted(seen.rows("waits"), key=lambda row: number(row["waited_ns"])):
+    for row in sorted(node.rows("waits"), key=lambda row: number(row["waited_ns"])):
         is_ordinary = row["policy"] in ORDINARY and number(row["priority"]) <= 0
         if number(row["waited_ns"]) < STARVED_NS or not is_ordinary:
             continue
@@ -22,7 +22,7 @@ def examine(seen: Seen) -> list[Finding]:
             found[row["cpu"]] = row
         elif is_kernel_lock(tuple(str(row["by_stack"]).split(";"))):
             found["lock"] = row
-    return [_finding(row, seen.closer_look("2m")) for row in list(found.values())[-_MOST:]]
+    return [_finding(row, node.closer_look("2m")) for row in list(found.values())[-_MOST:]]
 
 
 def _finding(row: NamedRow, closer_look: str) -> Finding:

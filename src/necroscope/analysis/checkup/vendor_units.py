@@ -4,7 +4,7 @@ nobody here looks at it.
 
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot
 
 QUESTION: Final = "vendor-unit"
 _VENDOR_DIRECTORIES: Final = ("/usr/lib/systemd/", "/lib/systemd/", "/run/systemd/")
@@ -12,8 +12,8 @@ _ENABLED: Final = frozenset({"enabled", "enabled-runtime"})
 _NOT_WELL: Final = frozenset({"failed", "activating"})
 
 
-def examine(seen: Seen) -> list[Finding]:
-    return [_finding(row) for row in seen.newest("units", "unit") if _is_left_behind(row)]
+def examine(node: NodeSnapshot) -> list[Finding]:
+    return [_finding(row) for row in node.newest("units", "unit") if _is_left_behind(row)]
 
 
 def _is_left_behind(row: NamedRow) -> bool:

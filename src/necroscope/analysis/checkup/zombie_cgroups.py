@@ -7,15 +7,15 @@ problem.
 
 from typing import Final
 
-from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, Seen, number
+from necroscope.analysis.checkup.finding import Finding, Level, NamedRow, NodeSnapshot, number
 from necroscope.model.definitions import LEAKED_DEAD_CGROUPS, LEAKED_TIMES_THE_LIVING
 
 QUESTION: Final = "zombie-cgroups"
 _CONTROLLERS: Final = ("memory", "unified")
 
 
-def examine(seen: Seen) -> list[Finding]:
-    row = _root(seen)
+def examine(node: NodeSnapshot) -> list[Finding]:
+    row = _root(node)
     if row is None:
         return [
             Finding(
@@ -26,27 +26,31 @@ def examine(seen: Seen) -> list[Finding]:
                 "see the notices below",
             )
         ]
-    dead, live = _dead(row) or 0, number(row["visible"])
+    dead, live = _count_dead(row) or 0, number(row["visible"])
     is_leak = dead >= LEAKED_DEAD_CGROUPS and dead >= LEAKED_TIMES_THE_LIVING * live
-    return [_finding(dead, live, seen.closer_look("10m"))] if is_leak else []
+    return [_finding(dead, live, node.closer_look("10m"))] if is_leak else []
 
 
-def held(seen: Seen) -> int | None:
+def held(node: NodeSnapshot) -> int | None:
     """Memory cgroups that the kernel holds, dead and alive; None if they could not be counted."""
-    row = _root(seen)
-    return None if row is None else (_dead(row) or 0) + number(row["visible"])
+    row = _root(node)
+    return None if row is None else (_count_dead(row) or 0) + number(row["visible"])
 
 
-def _root(seen: Seen) -> NamedRow | None:
+def _root(node: NodeSnapshot) -> NamedRow | None:
     """The row of the whole hierarchy, if it tells of the dead."""
-    roots = {str(row["controller"]): row for row in seen.rows("cgroups") if row["path"] == "/"}
+    roots = {str(row["controller"]): row for row in node.rows("cgroups") if row["path"] == "/"}
     return next(
-        (roots[name] for name in _CONTROLLERS if name in roots and _dead(roots[name]) is not None),
+        (
+            roots[name]
+            for name in _CONTROLLERS
+            if name in roots and _count_dead(roots[name]) is not None
+        ),
         None,
     )
 
 
-def _dead(row: NamedRow) -> int | None:
+def _count_dead(row: NamedRow) -> int | None:
     if isinstance(row["dying"], int):
         return row["dying"]
     tracked, visible = row["tracked"], row["visible"]

@@ -8,8 +8,8 @@ import numpy as np
 
 from necroscope.analysis.columns import ColumnArrays, read
 from necroscope.analysis.jobs.core_holder import with_core_holder
-from necroscope.analysis.jobs.lost_network import JOB_EVENTS
 from necroscope.analysis.jobs.member import JobNode, Member, NodeEvent, NodeIncident
+from necroscope.analysis.jobs.network_loss import JOB_EVENTS
 from necroscope.analysis.jobs.stops import (
     LOOK_BACK_NS,
     MemberWait,
@@ -90,7 +90,7 @@ def read_node(
             str(rows["kind"][place]),
             str(rows["message"][place]),
             bool(rows["by_kernel"][place]),
-            _whole(rows["pid"][place]),
+            _to_integer(rows["pid"][place]),
             int(rows["cpu"][place]) if rows["cpu"][place] >= 0 else None,
             rows["device"][place],
         )
@@ -133,16 +133,16 @@ def _member(rows: ColumnArrays, place: int, node: str) -> Member:
         pid=int(row["pid"]),
         comm=row["comm"],
         started_ns=int(row["started_ns"]),
-        rank=_whole(row["rank"]),
-        world_size=_whole(row["world_size"]),
-        attempt=_whole(row["attempt"]),
+        rank=_to_integer(row["rank"]),
+        world_size=_to_integer(row["world_size"]),
+        attempt=_to_integer(row["attempt"]),
         cgroup=row["cgroup"],
         leader=row["leader"],
         address=row["address"],
-        cores=_whole(row["cores"]),
-        gpus=_whole(row["gpus"]),
-        ended_ns=_whole(row["ended_ns"]),
-        status=_whole(row["status"]),
+        cores=_to_integer(row["cores"]),
+        gpus=_to_integer(row["gpus"]),
+        ended_ns=_to_integer(row["ended_ns"]),
+        status=_to_integer(row["status"]),
         words=row["words"],
         peer=row["peer"],
         seen_ns=int(row["time"]),
@@ -165,7 +165,7 @@ class _Ticks:
         own = self._rows.at(np.array(places))
         return [
             ProgressTick(
-                int(time_ns), int(core), str(state), int(passed), int(worked), _whole(late)
+                int(time_ns), int(core), str(state), int(passed), int(worked), _to_integer(late)
             )
             for time_ns, core, state, passed, worked, late in zip(
                 *(own[name].tolist() for name in _TICK), strict=True
@@ -207,5 +207,5 @@ def _member_wait(wait: TaskWait) -> MemberWait:
     )
 
 
-def _whole(value: float | None) -> int | None:
+def _to_integer(value: float | None) -> int | None:
     return None if value is None or not np.isfinite(value) else int(value)

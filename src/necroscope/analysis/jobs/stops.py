@@ -95,13 +95,13 @@ def stop_of(
     held = [one for one in stretches if one.how in HELD]
     late = [one for one in held if one.to_ns >= until_ns - _AT_THE_END_NS]
     if late:
-        return _with_who(max(late, key=_length_ns), waits, throttles)
+        return _with_blocker(max(late, key=_length_ns), waits, throttles)
     waiting = [one for one in stretches if one.how == WAITING]
     asleep = _asleep(waits, until_ns)
     if asleep is not None or (waiting and waiting[-1].to_ns >= until_ns - _AT_THE_END_NS):
         return asleep or waiting[-1]
     if held:
-        return _with_who(max(held, key=_length_ns), waits, throttles)
+        return _with_blocker(max(held, key=_length_ns), waits, throttles)
     return waiting[-1] if waiting else None
 
 
@@ -159,7 +159,9 @@ def _stretches(ticks: Iterable[ProgressTick]) -> list[Stop]:
     return found
 
 
-def _with_who(stop: Stop, waits: Sequence[MemberWait], throttles: Sequence[Throttle] = ()) -> Stop:
+def _with_blocker(
+    stop: Stop, waits: Sequence[MemberWait], throttles: Sequence[Throttle] = ()
+) -> Stop:
     """Its own quota if it was throttled for most of it; else the process, else the program, that
     was in the way for most of the time that was waited.
     """

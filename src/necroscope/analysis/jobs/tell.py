@@ -22,7 +22,6 @@ from necroscope.analysis.jobs.ends import (
     end_of,
 )
 from necroscope.analysis.jobs.explanation import Explanation, explain
-from necroscope.analysis.jobs.lost_network import LostNetwork, lost_network
 from necroscope.analysis.jobs.member import (
     HELD,
     WAITING,
@@ -30,6 +29,7 @@ from necroscope.analysis.jobs.member import (
     Member,
     NodeIncident,
 )
+from necroscope.analysis.jobs.network_loss import NetworkLoss, find_network_loss
 from necroscope.analysis.jobs.runs import SHARED_ROLES
 from necroscope.analysis.jobs.story import LOST_NODE, MACHINE, UNKNOWN, WELL, JobStory, Step
 from necroscope.model.span import Span
@@ -50,7 +50,7 @@ class _MemberStop:
     member: Member
     time_ns: int
     end: End | None = None
-    cut_off: LostNetwork | None = None
+    cut_off: NetworkLoss | None = None
 
     @property
     def held_s(self) -> float:
@@ -115,7 +115,7 @@ class _Teller:
         for member in [*lost_others, *self.members]:
             end_ns = member.ended_ns if member in lost_others else self.death_ns
             life = Span(member.started_ns, end_ns or self.death_ns)
-            lost = lost_network(self._node(member), life, self._own_pids(member.node))
+            lost = find_network_loss(self._node(member), life, self._own_pids(member.node))
             if lost is not None and member.node not in found:
                 found[member.node] = _MemberStop(member, lost.from_ns, cut_off=lost)
         return sorted(found.values(), key=lambda one: one.time_ns)

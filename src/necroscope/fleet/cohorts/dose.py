@@ -102,7 +102,7 @@ def find_doses(risk: TimeAtRisk) -> tuple[Dose, ...]:
     if not found:
         return ()
     found.sort(key=lambda dose: (-dose.evidence, dose.name))
-    return (found[0], *(_beside(risk, dose, found[0]) for dose in found[1:]))
+    return (found[0], *(_relate_to_first(risk, dose, found[0]) for dose in found[1:]))
 
 
 def _dose(risk: TimeAtRisk, number: int) -> Dose | None:
@@ -123,7 +123,7 @@ def _dose(risk: TimeAtRisk, number: int) -> Dose | None:
     hits_above = len(hits) - np.searchsorted(hits, cuts)
     share = 1 - below / passed[-1]
     weights = _log_weights(hits_above, len(hits), share)
-    return _described(
+    return _make_dose(
         risk.names[number], cuts, weights, hits_above / len(hits) > share, hits, sizes, days
     )
 
@@ -144,7 +144,7 @@ def _log_weights(hits_above: NDArray[np.int64], hits: int, share: Floats) -> Flo
     return np.asarray(free - hits_above * np.log(share) - below * np.log1p(-share))
 
 
-def _described(
+def _make_dose(
     name: str,
     cuts: Floats,
     weights: Floats,
@@ -181,7 +181,7 @@ def _described(
     )
 
 
-def _beside(risk: TimeAtRisk, dose: Dose, first: Dose) -> Dose:
+def _relate_to_first(risk: TimeAtRisk, dose: Dose, first: Dose) -> Dose:
     """Does it still matter at times that are alike in the first, and the first at times alike in
     it?
     """

@@ -26,7 +26,7 @@ async def _collector_of(request: Request) -> Collector:
     return _collector(request)
 
 
-def _granted(request: Request, role: Role) -> Grant:
+def _grant_of(request: Request, role: Role) -> Grant:
     header = request.headers.get("authorization", "")
     grant = (
         _collector(request).tokens.grant_of(header[len(_SCHEME) :].strip())
@@ -48,11 +48,11 @@ def _granted(request: Request, role: Role) -> Grant:
 
 
 async def _pusher(request: Request) -> Grant:
-    return _granted(request, "push")
+    return _grant_of(request, "push")
 
 
 async def _reader(request: Request) -> Grant:
-    return _granted(request, "read")
+    return _grant_of(request, "read")
 
 
 Pusher = Annotated[Grant, Depends(_pusher)]

@@ -81,7 +81,7 @@ class RequestBudget:
     def push(self, node: tuple[str, str] | None) -> Iterator[Callable[[int], None]]:
         """One push, of a node if its token says so; what it is given takes this many bytes more."""
         if self.requests >= self._most_requests:
-            raise _behind()
+            raise _refuse_for_now()
         if node is not None and self._requests_of[node] >= self._most_requests_of_one:
             raise Refusal(
                 429,
@@ -94,7 +94,7 @@ class RequestBudget:
         def take(size_bytes: int) -> None:
             nonlocal taken_bytes
             if self.used_bytes + size_bytes > self._most_bytes:
-                raise _behind()
+                raise _refuse_for_now()
             self.used_bytes += size_bytes
             taken_bytes += size_bytes
 
@@ -113,7 +113,7 @@ class RequestBudget:
                 del self._requests_of[node]
 
 
-def _behind() -> Refusal:
+def _refuse_for_now() -> Refusal:
     # Not all at the same moment: they would meet again.
     return Refusal(503, "the collector is behind", "send it again later", random.randint(1, 5))
 

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
-class _Opened:
+class _OpenEvidence:
     child: EvidenceChild
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     readers: int = 0
@@ -36,7 +36,7 @@ class EvidenceShelf:
     def __init__(self, recording_of: RecordingOf, most_open: int) -> None:
         self._recording_of = recording_of
         self._most_open = most_open
-        self._opening: OrderedDict[str, asyncio.Task[_Opened]] = OrderedDict()
+        self._opening: OrderedDict[str, asyncio.Task[_OpenEvidence]] = OrderedDict()
         # Waits for evidence take no thread from others.
         self._threads = ThreadPoolExecutor(most_open + 1, "evidence")
         self._places = asyncio.Semaphore(most_open)
@@ -67,10 +67,12 @@ class EvidenceShelf:
                     opened.readers -= 1
                 await self._close_oldest()
 
-    async def _open(self, read: Callable[[], bytes]) -> _Opened:
-        return _Opened(await self._in_thread(lambda: EvidenceChild(self._recording_of, read())))
+    async def _open(self, read: Callable[[], bytes]) -> _OpenEvidence:
+        return _OpenEvidence(
+            await self._in_thread(lambda: EvidenceChild(self._recording_of, read()))
+        )
 
-    async def _forget(self, path: str, task: asyncio.Task[_Opened]) -> None:
+    async def _forget(self, path: str, task: asyncio.Task[_OpenEvidence]) -> None:
         if self._opening.get(path) is task:
             del self._opening[path]
             if not task.cancelled() and task.exception() is None:

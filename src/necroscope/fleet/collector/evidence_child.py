@@ -79,7 +79,7 @@ class EvidenceChild:
         try:
             self._pipe.send_bytes(json.dumps(question).encode())
         except OSError:
-            raise self._lost() from None
+            raise self._too_expensive() from None
         answer = self._receive(_QUESTION_S)
         (head_bytes,) = _HEAD.unpack_from(answer)
         head = json.loads(answer[_HEAD.size : _HEAD.size + head_bytes])
@@ -99,9 +99,9 @@ class EvidenceChild:
                 return self._pipe.recv_bytes(_ANSWER_BYTES)
         except (OSError, EOFError):
             pass
-        raise self._lost()
+        raise self._too_expensive()
 
-    def _lost(self) -> EvidenceLostError:
+    def _too_expensive(self) -> EvidenceLostError:
         return EvidenceLostError(
             "this evidence takes more memory or time than evidence may",
             "ask for less of it; the incident itself is in the list",

@@ -89,7 +89,7 @@ def evidence_router(recording_of: RecordingOf, most_open: int = MOST_OPEN) -> AP
     @router.get(EVIDENCE_PATH + "/{file:path}", include_in_schema=False)
     async def page(cluster: str, day: str, bundle: str, file: str) -> Response:
         _places(cluster, day, bundle)
-        return _Forwarded(files, f"/{file}")
+        return _ForwardedPage(files, f"/{file}")
 
     return router
 
@@ -117,7 +117,7 @@ def _read(lake: Lake, paths: list[str]) -> bytes:
         return lake.read(paths[1])
 
 
-class _Forwarded(Response):
+class _ForwardedPage(Response):
     """The page and its files, as if their application had been asked itself."""
 
     def __init__(self, app: Application, path: str) -> None:

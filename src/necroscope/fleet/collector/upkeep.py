@@ -85,7 +85,7 @@ class Upkeep:
         commits = self._collector.commits
         if commits.failure is not None:
             await commits.probe()
-        self._tell(
+        self._report_change(
             "pushes",
             None if commits.failure is None else f"answered with 503: {commits.failure.facts}",
         )
@@ -100,7 +100,7 @@ class Upkeep:
         if self._rounds % _ALL_DAYS_EVERY == 1:
             self._try("cleaning", self._clean)
         if self._rounds % _TELL_EVERY == 0:
-            self._tell_progress()
+            self._report_progress()
         # Arrow keeps what it has freed; between rounds nobody needs it.
         pa.default_memory_pool().release_unused()
 
@@ -146,13 +146,13 @@ class Upkeep:
             work()
         except (NecroscopeError, OSError, pa.ArrowException) as error:
             self._collector.metrics.add("upkeep_failures")
-            self._tell(
+            self._report_change(
                 what, error.facts if isinstance(error, NecroscopeError) else str(error)[:200]
             )
         else:
-            self._tell(what, None)
+            self._report_change(what, None)
 
-    def _tell(self, what: str, trouble: str | None) -> None:
+    def _report_change(self, what: str, trouble: str | None) -> None:
         """Once when it begins or changes, once when it ends."""
         if trouble is None:
             if self._troubles.pop(what, None) is not None:
@@ -161,7 +161,7 @@ class Upkeep:
             self._troubles[what] = trouble
             self._collector.say(f"{what}: {trouble}")
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         metrics = self._collector.metrics
         batches = metrics.count("batches")
         if batches > self._reported_batches:

@@ -18,7 +18,7 @@ from necroscope.fleet.cohorts.allow_list import AllowList
 from necroscope.fleet.cohorts.columns import FactMatrix
 from necroscope.fleet.fact_matrix import node_names, read_fact_matrix
 from necroscope.fleet.lake_tables import NodeKey
-from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.node_choice import NodeIndex
 from necroscope.fleet.questions.success import Ends
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
@@ -120,7 +120,7 @@ def baseline(
     questions: LakeQuestions, span: Span, where: str | None = None, expected: str | None = None
 ) -> BaselineAnswer:
     """`expected` are lines as in an allow-list; None: the vendor's presets say it."""
-    known = KnownNodes(questions, span)
+    known = NodeIndex(questions, span)
     keys = sorted(known.all() if where is None else parse(where).choose(known))
     if not keys:
         raise UsageError(

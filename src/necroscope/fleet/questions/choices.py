@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions, View, cheap_span
 from necroscope.fleet.lake_tables import DAY_NS
-from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.node_choice import NodeIndex
 from necroscope.fleet.questions.occurrences import read_nodes_by_name
 from necroscope.model.span import Span
 from necroscope.model.units import format_moment
@@ -50,7 +50,7 @@ def choices(questions: LakeQuestions, span: Span) -> ChoicesAnswer:
         {name: len(nodes) for name, nodes in read_nodes_by_name(questions, what, span).items()}
         for what in ("event", "cause")
     )
-    known = KnownNodes(questions, span)
+    known = NodeIndex(questions, span)
     values: dict[str, set[str]] = defaultdict(set)
     for labels in known.labels().values():
         for name, value in labels.items():

@@ -12,7 +12,7 @@ from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.cohorts.differences import Difference, find_differences
 from necroscope.fleet.fact_matrix import read_fact_matrix
 from necroscope.fleet.lake_tables import NodeKey
-from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.node_choice import NodeIndex
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
 
@@ -55,7 +55,7 @@ def diff(
     questions: LakeQuestions, a: str, b: str, span: Span, *, with_all: bool = False
 ) -> DiffAnswer:
     """A and B are names of nodes, or expressions."""
-    known = KnownNodes(questions, span)
+    known = NodeIndex(questions, span)
     sides = [_side(known, text) for text in (a, b)]
     keys = sorted(known.all())
     moments = dict.fromkeys(keys, span.to_ns - 1)
@@ -78,7 +78,7 @@ def diff(
     )
 
 
-def _side(known: KnownNodes, text: str) -> frozenset[NodeKey]:
+def _side(known: NodeIndex, text: str) -> frozenset[NodeKey]:
     """A name wins over an expression: names need no quotes."""
     named = {key for key in known.all() if text in (key[1], f"{key[0]}/{key[1]}")}
     if named:

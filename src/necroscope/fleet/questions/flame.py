@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, cheap_span
 from necroscope.fleet.lake_tables import NodeKey
-from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.node_choice import NodeIndex
 from necroscope.fleet.questions.stack_sums import most_rows, sum_stacks
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
@@ -63,7 +63,7 @@ def flame(
     questions: LakeQuestions, span: Span, where: str | None = None, baseline: str | None = None
 ) -> FlameAnswer:
     """Nodes are chosen by what happened and held in all of the span."""
-    known = KnownNodes(questions, span)
+    known = NodeIndex(questions, span)
     window = known.all() if where is None else parse(where).choose(known)
     other = frozenset[NodeKey]() if baseline is None else parse(baseline).choose(known)
     for name, nodes in ((where, window), (baseline, other)):
@@ -87,7 +87,7 @@ def flame(
             else "nodes push them with: fleet push"
         )
         raise UsageError(f"no samples of {where or 'any node'} from {when}", hint)
-    left_out = _left_out(stacks, window & other)
+    left_out = _describe_omissions(stacks, window & other)
     if looked != span:
         left_out.append(
             f"all before the last {looked.length}: {span.length} of the fleet are too much to"
@@ -115,7 +115,7 @@ def _heaviest(stack: FleetStack) -> tuple[int, str, str]:
     return -(stack.samples + stack.baseline), stack.comm, stack.path
 
 
-def _left_out(stacks: Sequence[FleetStack], both: frozenset[NodeKey]) -> list[str]:
+def _describe_omissions(stacks: Sequence[FleetStack], both: frozenset[NodeKey]) -> list[str]:
     total = sum(stack.samples + stack.baseline for stack in stacks)
     rest = sum(stack.samples + stack.baseline for stack in stacks if stack.path == LEFT_OUT)
     rest += sum(stack.samples + stack.baseline for stack in stacks[_MOST_STACKS:])

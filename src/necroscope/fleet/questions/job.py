@@ -18,7 +18,7 @@ from necroscope.fleet.questions.job_members import (
     read_newest_jobs,
     read_runs,
 )
-from necroscope.fleet.questions.job_stories import FoundRun, found_runs, tell_runs
+from necroscope.fleet.questions.job_stories import ClusterRun, list_runs, tell_job_stories
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -49,14 +49,14 @@ def job(
     else:
         around = Span(max(span.from_ns, at_ns - _DAY_NS), min(span.to_ns, at_ns + _DAY_NS))
         named = JobsInTime(read_failed_jobs(questions, around), around)
-    found = found_runs(read_runs(questions, named.span, named.jobs)) if named.jobs else []
+    found = list_runs(read_runs(questions, named.span, named.jobs)) if named.jobs else []
     if name is None:
         found = [one for one in found if outcome_of(one.run.members) == "failed"]
     if not found:
         raise _nothing(questions, span, name)
     run = choose([one.run for one in found], name, at_ns)
     chosen = next(one for one in found if one.run is run)
-    [story] = tell_runs(questions, [chosen])
+    [story] = tell_job_stories(questions, [chosen])
     answer = story.as_json()
     alike = jobs_alike(questions, chosen, story)
     cost = answer["cost"] | {
@@ -67,8 +67,8 @@ def job(
 
 
 def jobs_alike(
-    questions: LakeQuestions, chosen: FoundRun, story: JobStory
-) -> list[tuple[FoundRun, JobStory]] | None:
+    questions: LakeQuestions, chosen: ClusterRun, story: JobStory
+) -> list[tuple[ClusterRun, JobStory]] | None:
     """Other runs that ended in the week before it, and that the same cause killed; None where no
     cause is named.
     """
@@ -84,13 +84,13 @@ def jobs_alike(
     hit = [(cluster, job) for cluster, job in questions.rows(_HIT, views, [story.incident.cause])]
     found = [
         one
-        for one in found_runs(read_runs(questions, wide, hit) if hit else [])
+        for one in list_runs(read_runs(questions, wide, hit) if hit else [])
         if (one.cluster, one.run.job) in set(hit)
         and week.contains(one.run.to_ns)
         and (one.cluster, one.run.job, one.run.from_ns)
         != (chosen.cluster, chosen.run.job, chosen.run.from_ns)
     ]
-    stories = zip(found, tell_runs(questions, found), strict=True)
+    stories = zip(found, tell_job_stories(questions, found), strict=True)
     return [
         (one, other)
         for one, other in stories
@@ -100,7 +100,7 @@ def jobs_alike(
     ]
 
 
-def _alike(found: FoundRun, story: JobStory) -> dict[str, Any]:
+def _alike(found: ClusterRun, story: JobStory) -> dict[str, Any]:
     answer = story.as_json()
     kept = {name: answer[name] for name in ("job", "to", "node", "core", "culprit", "cost")}
     return {"cluster": found.cluster, **kept}

@@ -180,14 +180,14 @@ def _member(
     stop = None
     if how is not None and standing[0] is not None and standing[1] is not None:
         stop = Stop(how, standing[0] + by_ns, standing[1] + by_ns, *standing[2:])
-    seen_ns = _seen_ns(fields, time_ns, now_ns - by_ns) + by_ns
+    seen_ns = _last_seen_ns(fields, time_ns, now_ns - by_ns) + by_ns
     fields["started_ns"] += by_ns
     if fields["ended_ns"] is not None:
         fields["ended_ns"] += by_ns
     return Member(node=node, stop=stop, seen_ns=seen_ns, **fields), clock
 
 
-def _seen_ns(fields: Mapping[str, Any], time_ns: int, now_ns: int) -> int:
+def _last_seen_ns(fields: Mapping[str, Any], time_ns: int, now_ns: int) -> int:
     """Up to when it is known to have lived: without an end until its next row would have come."""
     ended_ns = fields["ended_ns"]
     return int(ended_ns) if ended_ns is not None else min(time_ns + _REPEAT_NS, now_ns)

@@ -11,7 +11,7 @@ from necroscope.analysis.jobs.tell import outcome_of
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.job_members import read_failed_jobs, read_runs
-from necroscope.fleet.questions.job_stories import FoundRun, found_runs, tell_runs
+from necroscope.fleet.questions.job_stories import ClusterRun, list_runs, tell_job_stories
 from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 
@@ -54,13 +54,13 @@ def read_ended_jobs(
     """In order of their end; those that ran on one of these nodes. Those that failed are
     reported.
     """
-    found = [one for one in found_runs(read_runs(questions, span)) if _is_wanted(one, nodes)]
-    return _ended(questions, found)
+    found = [one for one in list_runs(read_runs(questions, span)) if _is_wanted(one, nodes)]
+    return _list_ended(questions, found)
 
 
 def read_outcomes(questions: LakeQuestions, span: Span) -> list[EndedJob]:
     """Those that succeeded or failed, without their stories."""
-    found = [one for one in found_runs(read_runs(questions, span)) if _is_wanted(one, None)]
+    found = [one for one in list_runs(read_runs(questions, span)) if _is_wanted(one, None)]
     ended = [EndedJob(one.cluster, one.run, outcome_of(one.run.members)) for one in found]
     return [one for one in ended if one.outcome in (FAILED, SUCCEEDED)]
 
@@ -70,25 +70,25 @@ def read_hit_nodes(questions: LakeQuestions, span: Span) -> dict[NodeKey, list[i
     was held there.
     """
     jobs = read_failed_jobs(questions, span)
-    found = found_runs(read_runs(questions, span, jobs)) if jobs else []
+    found = list_runs(read_runs(questions, span, jobs)) if jobs else []
     hit: dict[NodeKey, list[int]] = {}
-    for one in _ended(questions, [one for one in found if _is_wanted(one, None)]):
+    for one in _list_ended(questions, [one for one in found if _is_wanted(one, None)]):
         if one.blame == MACHINE and one.node is not None and one.held_ns is not None:
             hit.setdefault((one.cluster, one.node), []).append(one.held_ns)
     return {key: sorted(moments) for key, moments in sorted(hit.items())}
 
 
-def _ended(questions: LakeQuestions, found: list[FoundRun]) -> list[EndedJob]:
+def _list_ended(questions: LakeQuestions, found: list[ClusterRun]) -> list[EndedJob]:
     outcomes = [outcome_of(one.run.members) for one in found]
     failed = [one for one, outcome in zip(found, outcomes, strict=True) if outcome == FAILED]
-    stories = iter(tell_runs(questions, failed))
+    stories = iter(tell_job_stories(questions, failed))
     return [
         _ended_job(one, outcome, next(stories) if outcome == FAILED else None)
         for one, outcome in zip(found, outcomes, strict=True)
     ]
 
 
-def _ended_job(found: FoundRun, outcome: str, story: JobStory | None) -> EndedJob:
+def _ended_job(found: ClusterRun, outcome: str, story: JobStory | None) -> EndedJob:
     if story is None:
         return EndedJob(found.cluster, found.run, outcome)
     first = story.first
@@ -98,7 +98,7 @@ def _ended_job(found: FoundRun, outcome: str, story: JobStory | None) -> EndedJo
     return EndedJob(found.cluster, found.run, outcome, story.blame, node, cause, held_ns)
 
 
-def _is_wanted(found: FoundRun, nodes: frozenset[NodeKey] | None) -> bool:
+def _is_wanted(found: ClusterRun, nodes: frozenset[NodeKey] | None) -> bool:
     if all(member.role in _SHARED for member in found.run.members):
         return False
     return nodes is None or any((found.cluster, node) in nodes for node in found.run.nodes)

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from necroscope.analysis.jobs.lost_network import JOB_EVENTS
 from necroscope.analysis.jobs.member import JobNode, NodeEvent, NodeIncident
+from necroscope.analysis.jobs.network_loss import JOB_EVENTS
 from necroscope.analysis.jobs.runs import JobRun
 from necroscope.analysis.jobs.story import UNKNOWN, JobStory
 from necroscope.analysis.jobs.tell import tell
@@ -46,19 +46,19 @@ FROM pulses SEMI JOIN chosen USING (cluster, node) GROUP BY ALL
 """
 
 
-class FoundRun(NamedTuple):
+class ClusterRun(NamedTuple):
     cluster: str
     run: JobRun
     clocks: dict[str, NodeClock]
 
 
-def found_runs(clusters: Iterable[ClusterRuns]) -> list[FoundRun]:
+def list_runs(clusters: Iterable[ClusterRuns]) -> list[ClusterRun]:
     """In order of their end, the newest last."""
-    found = [FoundRun(one.cluster, run, one.clocks) for one in clusters for run in one.runs]
+    found = [ClusterRun(one.cluster, run, one.clocks) for one in clusters for run in one.runs]
     return sorted(found, key=lambda one: one.run.to_ns)
 
 
-def tell_runs(questions: LakeQuestions, found: Sequence[FoundRun]) -> list[JobStory]:
+def tell_job_stories(questions: LakeQuestions, found: Sequence[ClusterRun]) -> list[JobStory]:
     """One story per run, in their order; what their nodes went through is read once."""
     if not found:
         return []
@@ -67,7 +67,7 @@ def tell_runs(questions: LakeQuestions, found: Sequence[FoundRun]) -> list[JobSt
     silences = [place for place, story in enumerate(stories) if _may_be_silence(story)]
     for place in silences[-_MOST_SILENCES:]:
         one = found[place]
-        heard = _heard(questions, one)
+        heard = _find_pulse_spans(questions, one)
         stories[place] = _story(one.run, history.nodes(one, heard))
     return stories
 
@@ -81,8 +81,8 @@ def _may_be_silence(story: JobStory) -> bool:
 
 
 class _History:
-    def __init__(self, questions: LakeQuestions, found: Sequence[FoundRun]) -> None:
-        chosen = _chosen({(one.cluster, node) for one in found for node in one.run.nodes})
+    def __init__(self, questions: LakeQuestions, found: Sequence[ClusterRun]) -> None:
+        chosen = _table_of_nodes({(one.cluster, node) for one in found for node in one.run.nodes})
         off_ns = max(
             (abs(clock.offset_ns) for one in found for clock in one.clocks.values()), default=0
         )
@@ -97,7 +97,7 @@ class _History:
         for cluster, node, *values in questions.rows(_INCIDENTS, {"incidents": view}, (), chosen):
             self._incidents.setdefault((cluster, node), []).append(_incident(values))
 
-    def nodes(self, found: FoundRun, heard: dict[str, Span] | None = None) -> list[JobNode]:
+    def nodes(self, found: ClusterRun, heard: dict[str, Span] | None = None) -> list[JobNode]:
         """On the collector's clock. Without `heard` no node is taken for silent."""
         span = found.run.end_span
         nodes = []
@@ -117,14 +117,14 @@ class _History:
         return nodes
 
 
-def _heard(questions: LakeQuestions, found: FoundRun) -> dict[str, Span] | None:
+def _find_pulse_spans(questions: LakeQuestions, found: ClusterRun) -> dict[str, Span] | None:
     """From when to when each node's recorder told of itself, by the node's clock; None while it is
     too early to say.
     """
     span = found.run.end_span
     if questions.now_ns - span.to_ns < _SILENCE_KNOWN_NS:
         return None
-    chosen = _chosen({(found.cluster, node) for node in found.run.nodes})
+    chosen = _table_of_nodes({(found.cluster, node) for node in found.run.nodes})
     off_ns = max(abs(found.clocks[node].offset_ns) for node in found.run.nodes)
     wide = Span(max(0, span.from_ns - off_ns), span.to_ns + off_ns + _SILENCE_KNOWN_NS)
     view = View(wide, ("span_from", "span_to"))
@@ -132,7 +132,7 @@ def _heard(questions: LakeQuestions, found: FoundRun) -> dict[str, Span] | None:
     return {node: Span(from_ns, max(from_ns, to_ns)) for _, node, from_ns, to_ns in rows}
 
 
-def _chosen(nodes: Iterable[NodeKey]) -> dict[str, pa.Table]:
+def _table_of_nodes(nodes: Iterable[NodeKey]) -> dict[str, pa.Table]:
     names = sorted(nodes)
     columns = [pa.array([name[place] for name in names], pa.string()) for place in (0, 1)]
     return {"chosen": pa.table(columns, _NODES)}

@@ -15,7 +15,7 @@ from necroscope.fleet.questions.job_outcomes import (
     EndedJob,
     read_ended_jobs,
 )
-from necroscope.fleet.questions.node_choice import KnownNodes, choose
+from necroscope.fleet.questions.node_choice import NodeIndex, choose
 from necroscope.model.span import Span
 
 SCHEMA: Final = 1
@@ -50,7 +50,7 @@ def _rates(
     questions: LakeQuestions, span: Span, ended: list[EndedJob], by: str
 ) -> list[dict[str, Any]]:
     """A job counts once under each value that the nodes it ran on have."""
-    values = {} if by == _KIND else KnownNodes(questions, span).values(by)
+    values = {} if by == _KIND else NodeIndex(questions, span).values(by)
     if by != _KIND and ended and not values:
         raise UsageError(
             f"no node has a label or fact {by!r}",

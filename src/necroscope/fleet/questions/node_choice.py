@@ -19,7 +19,7 @@ from necroscope.model.span import Span
 
 
 @dataclass(slots=True)
-class KnownNodes:
+class NodeIndex:
     """All nodes that were seen in the span; what an expression asks of them is read when it is
     asked.
 
@@ -47,7 +47,7 @@ class KnownNodes:
         if name == "cluster":
             return frozenset(key for key in self._keys if matches(key[0]))
         if name in ("event", "cause"):
-            return self._happened(name, matches)
+            return self._nodes_with(name, matches)
         kind, colon, fact = name.partition(":")
         if colon:
             return self._with_fact(
@@ -116,7 +116,7 @@ class KnownNodes:
             self._keys[node] for node in np.flatnonzero(is_chosen[matrix.pair[row]]).tolist()
         )
 
-    def _happened(self, what: str, matches: Callable[[str], bool]) -> frozenset[NodeKey]:
+    def _nodes_with(self, what: str, matches: Callable[[str], bool]) -> frozenset[NodeKey]:
         by_name = read_nodes_by_name(self.questions, what, self.span)
         return (
             frozenset(key for name, keys in by_name.items() if matches(name) for key in keys)
@@ -125,4 +125,4 @@ class KnownNodes:
 
 
 def choose(questions: LakeQuestions, expression: str, span: Span) -> frozenset[NodeKey]:
-    return parse(expression).choose(KnownNodes(questions, span))
+    return parse(expression).choose(NodeIndex(questions, span))

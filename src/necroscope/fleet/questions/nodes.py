@@ -7,7 +7,7 @@ from typing import Any, Final
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.lake_tables import DAY_NS, NodeKey
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
-from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.node_choice import NodeIndex
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
@@ -32,7 +32,7 @@ WHERE heard >= ? AND heard < ? GROUP BY ALL
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSeen:
+class NodeStatus:
     """`last_ns` is by the collector's clock, None for a node that was not heard of on the last day.
 
     `clock_offset_ns` is the collector's clock minus the node's.
@@ -74,7 +74,7 @@ class NodeSeen:
 class NodesAnswer:
     span: Span
     where: str | None
-    nodes: tuple[NodeSeen, ...]
+    nodes: tuple[NodeStatus, ...]
 
     def as_json(self) -> dict[str, Any]:
         kinds: Counter[str] = Counter()
@@ -96,7 +96,7 @@ class NodesAnswer:
 def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> NodesAnswer:
     """Those with most events first, then by name."""
     pulses = _last_pulses(questions, span)
-    known = KnownNodes(
+    known = NodeIndex(
         questions,
         span,
         {key: pulse[3] for key, pulse in pulses.items() if abs(pulse[3] or 0) >= _SILENT_NS},
@@ -115,7 +115,7 @@ def nodes(questions: LakeQuestions, span: Span, where: str | None = None) -> Nod
         )
     }
     found = [
-        _seen(
+        _status_of(
             key,
             labels[key],
             pulses.get(key),
@@ -151,17 +151,17 @@ def _last_pulses(questions: LakeQuestions, span: Span) -> dict[NodeKey, tuple[An
     return found
 
 
-def _seen(
+def _status_of(
     key: NodeKey,
     labels: dict[str, str],
     pulse: tuple[Any, ...] | None,
     events: dict[str, int],
     incidents: tuple[Any, ...],
     span: Span,
-) -> NodeSeen:
+) -> NodeStatus:
     last_ns, version, cpus, offset_ns = pulse or (None, None, None, None)
     is_silent = last_ns is None or span.to_ns - last_ns > _SILENT_NS
-    return NodeSeen(
+    return NodeStatus(
         key,
         labels,
         last_ns,

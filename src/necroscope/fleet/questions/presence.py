@@ -52,7 +52,7 @@ def read_presence(questions: LakeQuestions, span: Span) -> Presence:
 
 def _read(questions: LakeQuestions, span: Span) -> Presence:
     days: list[tuple[int, frozenset[NodeKey]]] = []
-    named = _Named()
+    named = _NodesOfFiles()
     for day in questions.lake.days("pulses"):
         start_ns = _start_ns(day)
         if start_ns < span.to_ns and span.from_ns < start_ns + DAY_NS:
@@ -64,7 +64,7 @@ def _read(questions: LakeQuestions, span: Span) -> Presence:
     return Presence(days)
 
 
-class _Named:
+class _NodesOfFiles:
     """Nodes by the files' dictionaries. Of files that follow each other, many hold the same nodes:
     those are one set.
     """
@@ -82,7 +82,9 @@ class _Named:
         return self._nodes
 
 
-def _nodes(stored: ds.FileSystemDataset, span: Span | None, named: _Named) -> frozenset[NodeKey]:
+def _nodes(
+    stored: ds.FileSystemDataset, span: Span | None, named: _NodesOfFiles
+) -> frozenset[NodeKey]:
     """Of a whole day the files' dictionaries say it: no row is looked at."""
     found: frozenset[NodeKey] = frozenset()
     if not stored.files:

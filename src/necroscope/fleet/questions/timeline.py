@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.lake_tables import NodeKey
-from necroscope.fleet.questions.node_choice import KnownNodes
+from necroscope.fleet.questions.node_choice import NodeIndex
 from necroscope.fleet.questions.occurrences import Subject, read_moments
 from necroscope.fleet.where import parse
 from necroscope.model.span import Span
@@ -76,7 +76,7 @@ def as_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def timeline(
     questions: LakeQuestions, asked: Subject, by: str, span: Span, where: str | None = None
 ) -> TimelineAnswer:
-    known = KnownNodes(questions, span)
+    known = NodeIndex(questions, span)
     moments = read_moments(questions, asked, span)
     chosen = known.all() | moments.keys() if where is None else parse(where).choose(known)
     bucket_ns = _bucket_ns(span)
@@ -101,7 +101,7 @@ def timeline(
 
 
 def _groups(
-    known: KnownNodes, by: str, chosen: frozenset[NodeKey]
+    known: NodeIndex, by: str, chosen: frozenset[NodeKey]
 ) -> dict[str | None, list[NodeKey]]:
     values = known.values(by)
     groups: dict[str | None, list[NodeKey]] = defaultdict(list)

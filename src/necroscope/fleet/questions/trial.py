@@ -78,7 +78,7 @@ def trial(
         )
     span = Span(min(entered.values()), max(until_ns, min(entered.values()) + 1))
     presence = read_presence(questions, span)
-    left = {node: _left_ns(presence, node, span) for node in entered}
+    left = {node: _last_heard_ns(presence, node, span) for node in entered}
     first = {
         node: moment
         for node, moments in read_moments(questions, asked, span).items()
@@ -92,7 +92,7 @@ def trial(
     return TrialAnswer(asked, span, len(treated), len(untreated), judge_trial(hits))
 
 
-def _left_ns(presence: Presence, node: NodeKey, span: Span) -> int:
+def _last_heard_ns(presence: Presence, node: NodeKey, span: Span) -> int:
     """The end of the last day on which it was heard of."""
     days = [day_ns for day_ns, nodes in presence.days if node in nodes]
     return max(days) + DAY_NS if days else span.from_ns

@@ -121,8 +121,8 @@ def why(
     matrix, notes = _facts(questions, keys, happened)
     affected = np.array([key in happened for key in keys], np.bool_)
     known = ~without_facts(matrix)
-    more = _left_out(known, affected)
-    matrix, affected = _chosen(matrix, known), affected[known]
+    more = _describe_unknown(known, affected)
+    matrix, affected = _keep_nodes(matrix, known), affected[known]
     keys = list(compress(keys, known))
     origins = read_origins(questions, asked, span, keys)
     decision = decide(matrix, affected, origins)
@@ -224,7 +224,7 @@ def _first_facts(questions: LakeQuestions, late: list[NodeKey], span: Span) -> d
     }
 
 
-def _left_out(known: Flags, affected: Flags) -> list[str]:
+def _describe_unknown(known: Flags, affected: Flags) -> list[str]:
     """A node of which nothing is known tells nothing."""
     if known.all():
         return []
@@ -233,7 +233,7 @@ def _left_out(known: Flags, affected: Flags) -> list[str]:
     return [f"{note}, {failed} affected ones among them"]
 
 
-def _chosen(matrix: FactMatrix, kept: Flags) -> FactMatrix:
+def _keep_nodes(matrix: FactMatrix, kept: Flags) -> FactMatrix:
     if kept.all():
         return matrix
     return replace(

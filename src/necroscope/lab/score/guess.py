@@ -123,11 +123,11 @@ def _place(guess: Guess) -> Hashable | None:
     return None if guess.core is None and guess.mode is None else (guess.core, guess.mode)
 
 
-def _who(guess: Guess) -> Hashable | None:
+def _culprit_key(guess: Guess) -> Hashable | None:
     return None if guess.comm is None and guess.origin is None else (guess.comm, guess.origin)
 
 
-def _is_who(guess: Guess, label: Label) -> bool:
+def _names_culprit(guess: Guess, label: Label) -> bool:
     """Both where the label knows both."""
     culprit, origin = label["culprit"], label["origin"]
     is_culprit = (
@@ -167,8 +167,8 @@ LEVELS: Final = (
     ),
     ScoreLevel(
         "culprit and origin",
-        _who,
+        _culprit_key,
         lambda label: label["culprit"] is not None or label["origin"] is not None,
-        _is_who,
+        _names_culprit,
     ),
 )

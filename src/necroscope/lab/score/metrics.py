@@ -46,9 +46,9 @@ class Share:
         return {
             "hits": self.hits,
             "of": self.of,
-            "value": _rounded(self.value),
-            "low": _rounded(low),
-            "high": _rounded(high),
+            "value": _round(self.value),
+            "low": _round(low),
+            "high": _round(high),
         }
 
 
@@ -65,8 +65,8 @@ class Accuracy:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "ac1": self.first.as_json() | {"macro": _rounded(self.macro_first)},
-            "ac3": self.first_three.as_json() | {"macro": _rounded(self.macro_first_three)},
+            "ac1": self.first.as_json() | {"macro": _round(self.macro_first)},
+            "ac3": self.first_three.as_json() | {"macro": _round(self.macro_first_three)},
         }
 
 
@@ -85,7 +85,7 @@ class Bin:
         return {
             "from": self.low,
             "to": self.high,
-            "confidence": _rounded(self.confidence),
+            "confidence": _round(self.confidence),
             "right": self.right.as_json(),
         }
 
@@ -109,7 +109,7 @@ class Score:
             "coverage": self.coverage.as_json(),
             "false_namings": self.false_namings.as_json(),
             "calibration": [each.as_json() for each in self.calibration],
-            "seconds": {"median": _rounded(self.median_s), "longest": _rounded(self.longest_s)},
+            "seconds": {"median": _round(self.median_s), "longest": _round(self.longest_s)},
         }
 
 
@@ -183,5 +183,5 @@ def _count(answers: Iterable[bool]) -> Share:
     return Share(sum(listed), len(listed))
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, 4)

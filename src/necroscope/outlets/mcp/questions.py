@@ -51,7 +51,7 @@ class RecordingQuestions:
     places: Mapping[str, Path]
 
     def recordings(self) -> Answer:
-        return {"recordings": [self._described(name) for name in self.places]}
+        return {"recordings": [self._describe_recording(name) for name in self.places]}
 
     def incidents(
         self, recording: str | None = None, since: str | None = None, until: str | None = None
@@ -189,7 +189,7 @@ class RecordingQuestions:
             raise UsageError(facts, f"one of: {known}")
         return Store.open(self.places[name])
 
-    def _described(self, name: str) -> Answer:
+    def _describe_recording(self, name: str) -> Answer:
         try:
             store = Store.open(self.places[name])
             info = store.info()
@@ -245,7 +245,7 @@ def bounded(answer: Answer) -> str:
     """JSON of at most LONGEST_ANSWER characters: the longest lists are cut until it fits, and say
     by how much.
     """
-    cleaned = _cleaned(answer)
+    cleaned = _clean_all(answer)
     most = 100
     text = json.dumps(cleaned)
     while len(text) > LONGEST_ANSWER and most > 1:
@@ -254,13 +254,13 @@ def bounded(answer: Answer) -> str:
     return text if len(text) <= LONGEST_ANSWER else json.dumps({"error": "the answer is too long"})
 
 
-def _cleaned(value: Any) -> Any:
+def _clean_all(value: Any) -> Any:
     if isinstance(value, str):
         return "\n".join(clean(line, _TEXT) for line in value.split("\n"))
     if isinstance(value, Mapping):
-        return {clean(str(key), _TEXT): _cleaned(one) for key, one in value.items()}
+        return {clean(str(key), _TEXT): _clean_all(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(one) for one in value]
+        return [_clean_all(one) for one in value]
     return value
 
 

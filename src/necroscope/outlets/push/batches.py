@@ -34,7 +34,7 @@ _UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class PreparedBatch:
     """A batch, the time it speaks for, the cursor as it is after it, and the losses that it tells
     of.
     """
@@ -70,7 +70,7 @@ class BatchMaker:
 
     def next(
         self, store: Store, cursor: Cursor, *, is_ended: bool, is_urgent: bool = False
-    ) -> Made | None:
+    ) -> PreparedBatch | None:
         """The next batch, None if nothing is new; of a recording that has not ended, only with
         whole minutes, unless it is urgent.
         """
@@ -91,18 +91,18 @@ class BatchMaker:
         tables = {name: columns for name, columns in tables.items() if columns.get("time")}
         if not tables and span[0] == span[1]:
             return None
-        return self._made(store, cursor, span, _observed(store, span), tables)
+        return self._prepare(store, cursor, span, _recorded_extent(store, span), tables)
 
-    def of_losses(self, store: Store, cursor: Cursor) -> Made:
+    def of_losses(self, store: Store, cursor: Cursor) -> PreparedBatch:
         """A batch only to tell what was lost, where no other follows."""
         return self.of_verdicts(store, cursor, Span(cursor.seen_to_ns, cursor.seen_to_ns), {})
 
     def of_verdicts(
         self, store: Store, cursor: Cursor, span: Span, tables: dict[str, Columns]
-    ) -> Made:
+    ) -> PreparedBatch:
         """A batch of verdicts on a window: it tells of no time that others do not tell of."""
         known = {name: columns for name, columns in tables.items() if columns.get("time")}
-        return self._made(
+        return self._prepare(
             store, cursor.copy(), span, Span(cursor.seen_to_ns, cursor.seen_to_ns), known
         )
 
@@ -116,7 +116,7 @@ class BatchMaker:
                 Loss(cursor.seen_to_ns, first_ns, "nothing of it is in the recording any more")
             )
         from_ns = max(cursor.seen_to_ns, first_ns // MINUTE_NS * MINUTE_NS)
-        if not _recorded(store, Span(from_ns, from_ns + _MOST_AT_ONCE_NS)):
+        if not _recorded_spans(store, Span(from_ns, from_ns + _MOST_AT_ONCE_NS)):
             later = [
                 start_ns
                 for segment in segments
@@ -185,9 +185,9 @@ class BatchMaker:
             _append(tables, "jobs", [row])
             cursor.stakeout_runs = number
 
-    def _made(
+    def _prepare(
         self, store: Store, cursor: Cursor, span: Span, observed: Span, tables: dict[str, Columns]
-    ) -> Made:
+    ) -> PreparedBatch:
         losses, cursor.losses = cursor.losses, []
         _append(tables, "gaps", [_gap_row(loss) for loss in losses])
         newest = store.catalog.segments[-1]
@@ -205,7 +205,7 @@ class BatchMaker:
         name = f"{boot_id}-{cursor.number}"
         batch = Batch(self.node, boot_id, name, self._clock_ns(), self._labels_due(cursor), tables)
         cursor.number += 1
-        return Made(batch, span, cursor, losses)
+        return PreparedBatch(batch, span, cursor, losses)
 
     def _labels_due(self, cursor: Cursor) -> dict[str, str]:
         """Every label of a batch becomes a row: once per day, and when one changed."""
@@ -254,9 +254,9 @@ def _follow_clock(store: Store, cursor: Cursor) -> None:
             cursor.seen_to_ns = min(cursor.seen_to_ns, start_ns // MINUTE_NS * MINUTE_NS)
 
 
-def _observed(store: Store, span: Span) -> Span:
+def _recorded_extent(store: Store, span: Span) -> Span:
     """What of it was recorded, from the first to the last moment."""
-    spans = _recorded(store, span)
+    spans = _recorded_spans(store, span)
     if not spans:
         return Span(span[1], span[1])
     return Span(
@@ -265,7 +265,7 @@ def _observed(store: Store, span: Span) -> Span:
     )
 
 
-def _recorded(store: Store, window: Span) -> list[Span]:
+def _recorded_spans(store: Store, window: Span) -> list[Span]:
     """Spans of the segments in a window; the kernel log, which reaches back farther, does not
     count.
     """

@@ -23,7 +23,7 @@ _MOST_DEATHS: Final = 32
 
 
 @dataclass(slots=True)
-class Delivered:
+class DeliverySummary:
     """What a run sent, for its summary."""
 
     batches: int = 0
@@ -46,7 +46,7 @@ class Delivery:
         jitter: Callable[[], float] = random,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.delivered = Delivered()
+        self.delivered = DeliverySummary()
         self.last_answer: PushAnswer | None = None
         self._state = state
         self._sender = sender

@@ -119,7 +119,9 @@ class EvidenceProcess:
             trouble = _trouble(child.status, read_piece(child.stderr) or b"")
         self._child = None
         child.end(0.0)
-        judged = WindowEvidence(due, [], [], trouble=trouble) if trouble else self._found(due)
+        judged = (
+            WindowEvidence(due, [], [], trouble=trouble) if trouble else self._read_evidence(due)
+        )
         shutil.rmtree(self._work, ignore_errors=True)
         return judged
 
@@ -133,7 +135,7 @@ class EvidenceProcess:
             self._child = None
         shutil.rmtree(self._work, ignore_errors=True)
 
-    def _found(self, due: WindowDue) -> WindowEvidence:
+    def _read_evidence(self, due: WindowDue) -> WindowEvidence:
         try:
             content = read_checked(self._work / EVIDENCE_FILE)
             name = content["bundle"]

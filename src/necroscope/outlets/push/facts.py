@@ -61,7 +61,7 @@ class FactLedger:
                 found.rows += [row] if is_new else []
                 characters += len(row["value"] or "") if is_new else 0
         if not reader.is_live:
-            found.rows += self._gone(reader)
+            found.rows += self._vanished_facts(reader)
         return found
 
     def take(self, columns: dict[str, list[Any]]) -> None:
@@ -80,7 +80,7 @@ class FactLedger:
         self.hashes[key] = value
         return is_new
 
-    def _gone(self, reader: SegmentReader) -> list[Row]:
+    def _vanished_facts(self, reader: SegmentReader) -> list[Row]:
         """Facts that went while nobody recorded: a whole segment that tells others of their kind
         does not tell them.
         """

@@ -32,8 +32,8 @@ class FoldedSamples:
     def add(self, rows: pa.Table) -> None:
         keys = numbers(rows, "stack") << 2 * _NAME_BITS
         keys |= self._codes(rows, "comm") << _NAME_BITS | self._codes(rows, "cgroup")
-        keys, weights = _summed(keys, numbers(rows, "weight", 1))
-        self.keys, self.weights = _summed(
+        keys, weights = _sum_by_key(keys, numbers(rows, "weight", 1))
+        self.keys, self.weights = _sum_by_key(
             np.concatenate([self.keys, keys]), np.concatenate([self.weights, weights])
         )
         if len(self.keys) > _MOST_KEYS:
@@ -68,7 +68,7 @@ class FoldedSamples:
         return number_of[found]
 
 
-def _summed(keys: Numbers, weights: Numbers) -> tuple[Numbers, Numbers]:
+def _sum_by_key(keys: Numbers, weights: Numbers) -> tuple[Numbers, Numbers]:
     order = np.argsort(keys, kind="stable")
     keys, weights = keys[order], weights[order]
     starts = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))

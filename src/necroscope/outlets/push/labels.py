@@ -125,11 +125,11 @@ def _parse(path: Path, text: str) -> dict[str, str]:
             raise UsageError(
                 f"{path}, line {number} is not key=value", "write it as: zone=us-east-1a"
             )
-        found[name.strip()] = _unquoted(value.strip())
+        found[name.strip()] = _unquote(value.strip())
     return found
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """The downward API quotes as Go does, which for all that is allowed in a label is as JSON
     does.
     """

@@ -54,7 +54,7 @@ def stack_minutes(
         _add_rows(
             found,
             minute_ns,
-            _folded(store, start_ns, end_ns, limit),
+            _fold(store, start_ns, end_ns, limit),
             _period_ns(store, start_ns, end_ns),
         )
         start_ns = end_ns
@@ -72,7 +72,7 @@ def _add_rows(found: Columns, minute_ns: int, weights: Counter[Path], period_ns:
             found[name].append(value)
 
 
-def _folded(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> Counter[Path]:
+def _fold(store: Store, from_ns: int, to_ns: int, limit: TimeLimit) -> Counter[Path]:
     reading = WindowReading(store, from_ns, to_ns, limit)
     return sum(reading.segments(lambda reader: _of_segment(reader, from_ns, to_ns)), Counter())
 
@@ -83,10 +83,10 @@ def _of_segment(reader: SegmentReader, from_ns: int, to_ns: int) -> Counter[Path
         rows = selected.samples(start_ns, min(start_ns + _PIECE_NS, to_ns), _KEYS).rows
         if rows.num_rows:
             folding.add(rows)
-    return _named(folding, selected.stacks) if len(folding.keys) else Counter()
+    return _weights_by_path(folding, selected.stacks) if len(folding.keys) else Counter()
 
 
-def _named(folding: FoldedSamples, stacks: SegmentTree) -> Counter[Path]:
+def _weights_by_path(folding: FoldedSamples, stacks: SegmentTree) -> Counter[Path]:
     heavy, rest = folding.heaviest(_MOST_NAMED)
     weights: Counter[Path] = Counter({_REST: folding.rest + rest})
     heaviest = list(folding.stacks(heavy))
@@ -109,12 +109,12 @@ def _paths(places: Numbers, stacks: SegmentTree) -> dict[int, str]:
         row: _name(frame.function, frame.module) for row, frame in zip(used, frames, strict=True)
     }
     return {
-        end: _bounded(";".join(names[frame] for frame in path))
+        end: _cut_path(";".join(names[frame] for frame in path))
         for end, path in zip(ends, paths, strict=True)
     }
 
 
-def _bounded(path: str) -> str:
+def _cut_path(path: str) -> str:
     return (
         path if len(path) <= _LONGEST_PATH else f"{CUT};{path[-_LONGEST_PATH:].partition(';')[2]}"
     )

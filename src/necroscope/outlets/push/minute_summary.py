@@ -46,9 +46,9 @@ def core_minutes(store: Store, from_ns: int, to_ns: int) -> Columns:
         "cpu": keys[1].tolist(),
         "ticks": np.bincount(place).tolist(),
     }
-    found |= {mode: _rounded(_sums(place, spent[mode]) / whole) for mode in MODE_PARTS}
+    found |= {mode: _round(_sums(place, spent[mode]) / whole) for mode in MODE_PARTS}
     for mode in ("busy", "system", "softirq", "steal"):
-        found[f"worst_{mode}"] = _rounded(_largest(place, spent[mode] / elapsed, len(whole)))
+        found[f"worst_{mode}"] = _round(_largest(place, spent[mode] / elapsed, len(whole)))
     return found | {"worst_delay_ns": _worst_delays(store, from_ns, to_ns, keys)}
 
 
@@ -83,7 +83,7 @@ def _largest(place: Numbers, shares: NDArray[np.float64], count: int) -> NDArray
     return worst
 
 
-def _rounded(shares: NDArray[np.float64]) -> list[float]:
+def _round(shares: NDArray[np.float64]) -> list[float]:
     """Ticks are of 10 ms: more digits say nothing and cost bytes."""
     rounded: list[float] = np.round(np.clip(shares, 0, 1), _DIGITS).tolist()
     return rounded

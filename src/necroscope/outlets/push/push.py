@@ -19,7 +19,7 @@ from necroscope.fleet.protocol import Columns
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.outlets.push.alarms import Alarms
-from necroscope.outlets.push.batches import BatchMaker, Made, last_time_ns
+from necroscope.outlets.push.batches import BatchMaker, PreparedBatch, last_time_ns
 from necroscope.outlets.push.cursor import Loss
 from necroscope.outlets.push.deaths_elsewhere import new_deaths, noted, window_line
 from necroscope.outlets.push.delivery import Delivery
@@ -294,7 +294,7 @@ class Pusher:
         except OSError as error:
             self._spool_trouble(error)
 
-    def _keep(self, made: Made) -> None:
+    def _keep(self, made: PreparedBatch) -> None:
         dropped = self._state.dropped
         self._state.keep(made)
         self.rows.update(

@@ -15,7 +15,7 @@ from typing import Any, Final
 from necroscope.errors import CorruptData
 from necroscope.fleet.protocol import encode
 from necroscope.model.span import Span
-from necroscope.outlets.push.batches import Made
+from necroscope.outlets.push.batches import PreparedBatch
 from necroscope.outlets.push.cursor import Cursor, Loss
 from necroscope.outlets.push.facts import FACT_COLUMNS, FactLedger
 from necroscope.outlets.push.spool import BATCH, BUNDLE, Entry, Spool
@@ -36,10 +36,10 @@ class PushState:
         self.spool = spool
         self.ledger = FactLedger(spool.read_facts())
         self.dropped = 0
-        self.cursor = self._resumed(to, int(clock_s()), tell)
+        self.cursor = self._resume_cursor(to, int(clock_s()), tell)
         self._note()
 
-    def keep(self, made: Made) -> None:
+    def keep(self, made: PreparedBatch) -> None:
         head = {
             "cursor": made.cursor.as_json(),
             "losses": [asdict(loss) for loss in made.losses],
@@ -105,7 +105,7 @@ class PushState:
         self.spool.write_facts(self.ledger.hashes)
         self.spool.write_cursor(self.cursor.as_json())
 
-    def _resumed(self, to: str, now_s: int, tell: Callable[[str], None]) -> Cursor:
+    def _resume_cursor(self, to: str, now_s: int, tell: Callable[[str], None]) -> Cursor:
         """Where the last run stopped; an entry that it could not note any more is noted now."""
         cursor = None
         try:
@@ -118,12 +118,12 @@ class PushState:
             self.ledger.hashes = {}
         newest = self.spool.entries[-1] if self.spool.entries else None
         return (
-            self._adopted(newest, cursor)
+            self._adopt(newest, cursor)
             if newest is not None and newest.number >= cursor.number
             else cursor
         )
 
-    def _adopted(self, entry: Entry, cursor: Cursor) -> Cursor:
+    def _adopt(self, entry: Entry, cursor: Cursor) -> Cursor:
         try:
             head, body = self.spool.read(entry)
             after = Cursor.from_json(head["cursor"])

@@ -82,7 +82,7 @@ class Spool:
             raise RecordingBusy(
                 f"another process pushes from {directory}", "stop it first"
             ) from None
-        self.entries: deque[Entry] = deque(sorted(_listed(directory)))
+        self.entries: deque[Entry] = deque(sorted(_list_entries(directory)))
 
     def close(self) -> None:
         os.close(self._lock)
@@ -164,13 +164,13 @@ class Spool:
         with contextlib.suppress(FileNotFoundError):
             (self.directory / entry.name).replace(refused / entry.name)
         kept, size_bytes = 0, 0
-        for old in sorted(_listed(refused), reverse=True):
+        for old in sorted(_list_entries(refused), reverse=True):
             kept, size_bytes = kept + 1, size_bytes + old.size_bytes
             if kept > _MOST_REFUSED or size_bytes > _REFUSED_BYTES:
                 (refused / old.name).unlink(missing_ok=True)
 
 
-def _listed(directory: Path) -> Iterator[Entry]:
+def _list_entries(directory: Path) -> Iterator[Entry]:
     """What a crash left half written goes."""
     with os.scandir(directory) as found:
         for item in found:

@@ -46,7 +46,7 @@ class TimedRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeResult:
     """The reads in order; `left_out` says why the root was not read, and is empty if it was or a
     smaller one was slow.
     """
@@ -55,7 +55,9 @@ class Probed:
     left_out: str = ""
 
 
-def probe(root: Path, cpus: Collection[int], avoid: Collection[int], held: int | None) -> Probed:
+def probe(
+    root: Path, cpus: Collection[int], avoid: Collection[int], held: int | None
+) -> ProbeResult:
     """From a leaf to the root, until one is slow or the root would be.
 
     `avoid` are the cores that take network interrupts, `held` the memory cgroups that the kernel
@@ -75,13 +77,13 @@ def probe(root: Path, cpus: Collection[int], avoid: Collection[int], held: int |
             if not os.path.exists(path):
                 continue
             if is_root and (why := _danger(bool(free), held, price_ns.get(name, _DEAR_NS))):
-                return Probed(reads, why)
-            reads.append(_timed(path, max(free or cpus), is_root=is_root))
+                return ProbeResult(reads, why)
+            reads.append(_time_read(path, max(free or cpus), is_root=is_root))
             took_ns = reads[-1].duration_ns
             if took_ns is None or took_ns > QUICK_NS:
-                return Probed(reads)
+                return ProbeResult(reads)
             price_ns[name] = min(took_ns / below, price_ns.get(name, took_ns))
-    return Probed(reads)
+    return ProbeResult(reads)
 
 
 def _danger(has_free_core: bool, held: int | None, price_ns: float) -> str:
@@ -124,7 +126,7 @@ def _upwards(mount_point: bytes) -> Iterator[bytes]:
     return reversed(chain)
 
 
-def _timed(path: bytes, core: int, *, is_root: bool) -> TimedRead:
+def _time_read(path: bytes, core: int, *, is_root: bool) -> TimedRead:
     arguments = [
         sys.executable,
         "-P",

@@ -164,7 +164,7 @@ class Containers(Source):
             self.has_answered = True
         if finished is not None:
             self._take(finished, reading)
-        made = self._made(now)
+        made = self._find_makers(now)
         if made:
             reading.rows["events"] = [*reading.rows.get("events", []), *made]
         if self._work.is_idle and now.monotonic_ns >= self._next_ns:
@@ -225,7 +225,7 @@ class Containers(Source):
         self._makers.search(seconds, since_ns)
         return dict(self._makers.found)
 
-    def _made(self, now: Moment) -> list[Row]:
+    def _find_makers(self, now: Moment) -> list[Row]:
         """Who makes what is re-created, as far as was seen by now."""
         try:
             self._made_by |= self._watch.take() or {}
@@ -246,7 +246,7 @@ class Containers(Source):
         events: list[Row] = []
         for look in found.looks:
             self._last_states |= {
-                state.container: self._placed(state, found)
+                state.container: self._on_timeline(state, found)
                 for state in look.states
                 if state.container
             }
@@ -272,7 +272,7 @@ class Containers(Source):
         self._trouble = SourceUnavailable("; ".join(found.causes)) if found.causes else None
         self.tables = _WITH_EVENTS if found.is_daemon_silent else _ONLY_STATES
 
-    def _placed(self, state: ContainerState, found: _Round) -> ContainerState:
+    def _on_timeline(self, state: ContainerState, found: _Round) -> ContainerState:
         """On the recording's time line."""
         ahead_ns = found.ahead_ns
         return state._replace(

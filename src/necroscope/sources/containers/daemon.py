@@ -180,14 +180,14 @@ class ContainerDaemon:
         if status == _NOT_FOUND:
             return []
         try:
-            return [docker_api.parse_inspect(self._checked(status, body, target), self.runtime)]
+            return [docker_api.parse_inspect(self._check(status, body, target), self.runtime)]
         except _UNKNOWN_FORM as error:
             raise self._unknown_form(error) from None
 
     def _get(self, target: str) -> bytes:
-        return self._checked(*self._ask(target), target)
+        return self._check(*self._ask(target), target)
 
-    def _checked(self, status: int, body: bytes, target: str) -> bytes:
+    def _check(self, status: int, body: bytes, target: str) -> bytes:
         if status != 200:
             raise SourceUnavailable(f"{self.path} answers {status} to {target.partition('?')[0]}")
         return body

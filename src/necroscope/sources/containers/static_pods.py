@@ -66,7 +66,7 @@ class StaticPods:
             return {}
         # The kubelet leaves hidden files alone.
         paths = [f"{place}/{name}" for name in files if not name.startswith(".")]
-        self._names = {path: self._named(path) for path in paths}
+        self._names = {path: self._read_name(path) for path in paths}
         return {
             name: clean(path, LINE_LIMIT)
             for path, (_, name) in self._names.items()
@@ -77,7 +77,7 @@ class StaticPods:
         match = _PATH.search(_read(self._root / _SETTINGS)[1])
         return match[1].decode("utf-8", "replace").rstrip("/") if match else _DEFAULT
 
-    def _named(self, path: str) -> tuple[int, str | None]:
+    def _read_name(self, path: str) -> tuple[int, str | None]:
         file = self._root / path.lstrip("/")
         known = self._names.get(path)
         try:

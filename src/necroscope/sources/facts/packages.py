@@ -18,7 +18,7 @@ _DATABASE_BYTES: Final = 256 << 20
 
 def collect(root: Path) -> Iterator[Fact]:
     """A fact for each package, and one for all of them."""
-    packages = dict(sorted(_installed(root).items())[: rpm_database.PACKAGE_LIMIT])
+    packages = dict(sorted(_read_packages(root).items())[: rpm_database.PACKAGE_LIMIT])
     old_database = root / "var/lib/rpm/Packages"
     if packages:
         for name, version in packages.items():
@@ -41,7 +41,7 @@ def _sha256(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _installed(root: Path) -> dict[str, str]:
+def _read_packages(root: Path) -> dict[str, str]:
     status = read_bytes(root / "var/lib/dpkg/status", _DATABASE_BYTES)
     if status:
         return parse_dpkg(status)

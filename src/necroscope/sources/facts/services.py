@@ -57,7 +57,7 @@ def collect(root: Path) -> Iterator[Fact]:
     try:
         yield from _manager(bus)
         yield from _unit_files(bus)
-        yield from _loaded(bus)
+        yield from _read_services(bus)
         yield from _files(bus, root)
     finally:
         bus.close()
@@ -100,7 +100,7 @@ def _unit_files(bus: Bus) -> Iterator[Fact]:
         yield fact("unit_file", name, state)
 
 
-def _loaded(bus: Bus) -> Iterator[Fact]:
+def _read_services(bus: Bus) -> Iterator[Fact]:
     """Of services that are enabled: who wants them, what the vendor wants, and what came of
     them.
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from necroscope.errors import NecroscopeError, SourceUnavailable
-from necroscope.model.child import Abandoned, Start, start_process
+from necroscope.model.child import AbandonedChildren, Start, start_process
 from necroscope.model.names import clean
 from necroscope.model.reading import Moment, Reading, Row, Source
 from necroscope.model.units import NS_PER_S
@@ -75,7 +75,7 @@ class Facts(Source):
         self._labels = set(self._facts)
         self._hashes: dict[str, str] = {}
         self._collector: FactsCollector | None = None
-        self._abandoned = Abandoned()
+        self._abandoned = AbandonedChildren()
         self._seen: set[Key] = set()
         self._stage = ""
         self._heard_ns = 0

@@ -67,7 +67,7 @@ class Sequence:
             self._count(caught["counter"], caught["value"])
             return None
         if pattern.id == "ena.lost_tx_2":
-            caught = self._unswapped(caught)
+            caught = self._unswap(caught)
         is_weightiest = pattern.weight > self._weight
         for name, text in caught.items():
             self._catch(name.partition("__")[0], text, pattern.id, is_weightiest)
@@ -130,7 +130,7 @@ class Sequence:
         if not counter.startswith("queue_") and len(self._counters) < COUNTERS_LIMIT:
             self._counters.setdefault(counter, int(value[:18]))
 
-    def _unswapped(self, caught: dict[str, str]) -> dict[str, str]:
+    def _unswap(self, caught: dict[str, str]) -> dict[str, str]:
         """ENA 2.17.0 prints (cpu, qid) as `qid: %d, napi CPU: %d`; the line before says which of
         the two is the queue.
         """

@@ -95,13 +95,13 @@ def _pattern(entry: dict[str, object], where: str, known: set[str]) -> Pattern:
     return Pattern(
         pattern_id,
         kind,
-        _checked(str(entry["regex"]), where),
+        _check_regex(str(entry["regex"]), where),
         keywords,
         alarm=bool(entry.get("alarm", False)),
     )
 
 
-def _checked(regex: str, where: str) -> str:
+def _check_regex(regex: str, where: str) -> str:
     try:
         compiled = re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:

@@ -81,7 +81,7 @@ class LookupProcess(LiveLookup, Protocol):
 
 
 @dataclass(slots=True)
-class _Bounded:
+class _BoundCost:
     """What its bound has cost a cgroup since it was last reported."""
 
     since_ns: int
@@ -117,7 +117,7 @@ class Sampler(Source):
         self._reload_allowed_ns = 0
         self._unsampled_since_ns: dict[int, int] = {}
         self._refused = 0
-        self._bounded: dict[str, _Bounded] = {}
+        self._bounded: dict[str, _BoundCost] = {}
 
     @property
     def idle_dropped(self) -> int:
@@ -279,7 +279,7 @@ class Sampler(Source):
             )
             reading.gaps.append(Gap("frames", since_ns, now.time_ns, cause, None, turn.unasked))
         for cgroup, count in turn.bounded.items():
-            bounded = self._bounded.setdefault(cgroup, _Bounded(since_ns))
+            bounded = self._bounded.setdefault(cgroup, _BoundCost(since_ns))
             bounded.frames += count
             if now.time_ns >= bounded.next_report_ns:
                 cause = (
@@ -289,7 +289,7 @@ class Sampler(Source):
                 reading.gaps.append(
                     Gap("frames", bounded.since_ns, now.time_ns, cause, None, bounded.frames)
                 )
-                self._bounded[cgroup] = _Bounded(
+                self._bounded[cgroup] = _BoundCost(
                     now.time_ns, next_report_ns=now.time_ns + _REPORT_BOUNDED_NS
                 )
         while len(self._bounded) > _MOST_BOUNDED:

@@ -64,10 +64,10 @@ def _from_name(action: str, devices: NetworkDevices) -> tuple[str | None, int | 
     match = _BY_DEVICE_NAME.fullmatch(action)
     if match is None:
         return next((name for name in action.split(", ") if name in devices.names), None), None
-    return _known(match["device"], devices.names), _number(match["queue"])
+    return _match_device(match["device"], devices.names), _number(match["queue"])
 
 
-def _known(name: str, names: frozenset[str]) -> str | None:
+def _match_device(name: str, names: frozenset[str]) -> str | None:
     """The device as sysfs spells it, with or without the driver before it; without sysfs the name
     is believed.
     """
@@ -160,7 +160,7 @@ class Interrupts(Source):
         self._root = root
         self._file = KeptFile(root / "proc/interrupts")
         self._irq_folder = root / "proc/irq"
-        self._known: dict[bytes, Interrupt] = {}
+        self._match_device: dict[bytes, Interrupt] = {}
         self._read_at: Moment | None = None
         self._starts_segment = False
         self._devices: netdev_irqs.NetworkDevices | None = None
@@ -177,12 +177,12 @@ class Interrupts(Source):
         self._devices = None
         for raw in lines:
             label = raw[: raw.index(b":")]
-            before = self._known.get(label)
+            before = self._match_device.get(label)
             after = self._follow(before, raw, cpus)
             if after is not None:
                 known[label] = after
                 rows += self._rows(before, after, now.time_ns, elapsed_ns)
-        self._known, self._read_at, self._starts_segment = known, now, False
+        self._match_device, self._read_at, self._starts_segment = known, now, False
         return Reading({"interrupts": rows})
 
     def close(self) -> None:

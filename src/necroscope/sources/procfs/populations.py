@@ -39,7 +39,7 @@ _MAPPINGS: Final = "slab:vm_area_struct"
 _MANY_MAPPINGS: Final = 20_000
 
 
-class _Walked(NamedTuple):
+class _BackgroundCounts(NamedTuple):
     """What was counted in the background."""
 
     counts: dict[str, int]
@@ -55,7 +55,7 @@ class Populations(Source):
     period_s = _MOVING_S
     is_read_at_trigger = True
 
-    def __init__(self, root: Path, background: Background[_Walked] | None = None) -> None:
+    def __init__(self, root: Path, background: Background[_BackgroundCounts] | None = None) -> None:
         of_init = root / "proc/1/net"
         net = of_init if of_init.exists() else root / "proc/net"
         self._files = [
@@ -129,14 +129,14 @@ class Populations(Source):
             self._walk_due_ns = now.monotonic_ns + _SELDOM_NS
             self._background.start(self._walk)
 
-    def _walk(self) -> _Walked:
+    def _walk(self) -> _BackgroundCounts:
         counts = {one.kind: one.read() for one in self._lists}
         known = {kind: count for kind, count in counts.items() if count is not None}
         refusals = {one.kind: one.refusal for one in self._lists if one.refusal is not None}
         holders = self._holders.look(self._counts.get(_MAPPINGS, 0) >= _MANY_MAPPINGS)
-        return _Walked(known, refusals, holders)
+        return _BackgroundCounts(known, refusals, holders)
 
-    def _take_walked(self) -> _Walked | None:
+    def _take_walked(self) -> _BackgroundCounts | None:
         """What fails in the background costs nothing of what is read at once."""
         try:
             walked = self._background.take()
@@ -202,7 +202,7 @@ class Populations(Source):
         self._last_rows.update(changed)
         return [(now.time_ns, kind, count, None, None, None) for kind, count in changed]
 
-    def _holder_rows(self, walked: _Walked | None, now: Moment) -> list[Row]:
+    def _holder_rows(self, walked: _BackgroundCounts | None, now: Moment) -> list[Row]:
         rows: list[Row] = []
         for one in walked.holders if walked is not None else ():
             key = one.kind, one.pid

@@ -68,7 +68,7 @@ class SoftnetStat(Source):
         elapsed_ns = now.monotonic_ns - (self._read_at or now).monotonic_ns
         if self._numbers.take():
             self._before, self._read_at = None, now
-            return Reading({"softnet": self._risen(now.time_ns, elapsed_ns)})
+            return Reading({"softnet": self._rates(now.time_ns, elapsed_ns)})
         before = self._last_lines()
         lines = self._file.parse(self._parse, longest_record_bytes=_LONGEST_LINE_BYTES)
         reading = Reading()
@@ -111,7 +111,7 @@ class SoftnetStat(Source):
         lines = (numbers[at : at + count] for at in range(0, len(numbers), count))
         return {cpu: (tuple(counters), backlog) for *counters, backlog, cpu in lines}
 
-    def _risen(self, time_ns: int, elapsed_ns: int) -> Rows:
+    def _rates(self, time_ns: int, elapsed_ns: int) -> Rows:
         """As long as each core has its line. One that came for another that went is compared with
         nothing.
         """

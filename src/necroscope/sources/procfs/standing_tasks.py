@@ -25,7 +25,7 @@ _LEAST_NS: Final = 500 * NS_PER_MS
 _PROCESSOR: Final = 36  # of /proc/PID/stat, after the name
 
 
-class _Seen(NamedTuple):
+class _StandingTask(NamedTuple):
     """A process at a look; `since_ns` is when it was first seen to stand like this."""
 
     state: str
@@ -46,7 +46,7 @@ class StandingTasks:
         self._proc = proc
         self._read_closely = read_closely or file_reader(proc.parent)
         self._monotonic_s = monotonic_s
-        self._seen: dict[int, _Seen] = {}
+        self._seen: dict[int, _StandingTask] = {}
         self._next_pid = 0
 
     def look(self, now: Moment) -> Rows:
@@ -72,7 +72,7 @@ class StandingTasks:
             before = seen.get(pid)
             stood = before is not None and before[:-1] == (state, *times)
             since_ns = before.since_ns if before is not None and stood else now.monotonic_ns
-            self._seen[pid] = _Seen(state, *times, since_ns)
+            self._seen[pid] = _StandingTask(state, *times, since_ns)
             waited_ns = now.monotonic_ns - since_ns
             if waited_ns >= _LEAST_NS:
                 rows.append(self._row(pid, stat, waited_ns, now))

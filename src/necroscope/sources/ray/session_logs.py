@@ -129,7 +129,7 @@ _KINDS: Final = (
 )
 
 
-class _Listed(NamedTuple):
+class _ListedFile(NamedTuple):
     name: bytes
     identity: tuple[int, int]
     size_bytes: int
@@ -137,7 +137,7 @@ class _Listed(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Followed:
+class _FollowedFile:
     file: FollowedFile
     kind: _Kind
 
@@ -158,7 +158,7 @@ class SessionLogs:
         self._root = root
         self._root_of = root_of
         self._directory = os.fsencode(directory)
-        self._files: dict[tuple[int, int], _Followed] = {}
+        self._files: dict[tuple[int, int], _FollowedFile] = {}
         self._offsets: dict[tuple[int, int], int] = {}
         self._is_first = True
         self._roots: list[Path] = []
@@ -182,7 +182,7 @@ class SessionLogs:
 
     def read(self, realtime_ns: int) -> tuple[list[RayEvent], int]:
         """What the lines that came since tell, and how many bytes were left out."""
-        found: dict[tuple[int, int], _Followed] = {}
+        found: dict[tuple[int, int], _FollowedFile] = {}
         for root in self._roots:
             self._follow(root, found)
         every, gone = self._files | found, self._files.keys() - found.keys()
@@ -225,7 +225,7 @@ class SessionLogs:
         except OSError:
             return None
 
-    def _follow(self, root: Path, found: dict[tuple[int, int], _Followed]) -> None:
+    def _follow(self, root: Path, found: dict[tuple[int, int], _FollowedFile]) -> None:
         root_descriptor = self._open_root(root)
         if root_descriptor is None:
             return
@@ -236,7 +236,7 @@ class SessionLogs:
                 return
             for kind in _KINDS:
                 folder = b"/".join(part for part in (self._directory, _LOGS, kind.folder) if part)
-                for listed in self._chosen(_matching(root_descriptor, folder, kind.names)):
+                for listed in self._choose(_matching(root_descriptor, folder, kind.names)):
                     if listed.identity in self._files:
                         found[listed.identity] = self._files[listed.identity]
                     elif listed.identity not in found and len(found) < FILE_LIMIT:
@@ -249,16 +249,16 @@ class SessionLogs:
                         file = FollowedFile(
                             descriptor, kind.telling, self._offsets[listed.identity]
                         )
-                        found[listed.identity] = _Followed(file, kind)
+                        found[listed.identity] = _FollowedFile(file, kind)
         finally:
             os.close(root_descriptor)
 
-    def _remember(self, every: dict[tuple[int, int], _Followed]) -> None:
+    def _remember(self, every: dict[tuple[int, int], _FollowedFile]) -> None:
         self._offsets |= {identity: followed.file.offset for identity, followed in every.items()}
         for identity in list(self._offsets)[:-_NAMES_LIMIT]:
             del self._offsets[identity]
 
-    def _chosen(self, matching: list[_Listed]) -> list[_Listed]:
+    def _choose(self, matching: list[_ListedFile]) -> list[_ListedFile]:
         """Those with something unread first, then the newest. What was not seen for the longest
         time is forgotten first.
         """
@@ -275,7 +275,7 @@ class SessionLogs:
         )[:FILE_LIMIT]
 
 
-def _events(every: Iterable[_Followed], realtime_ns: int) -> Iterator[RayEvent]:
+def _events(every: Iterable[_FollowedFile], realtime_ns: int) -> Iterator[RayEvent]:
     """A piece of each file in turn, so that a fast one keeps no other from being told."""
     unread, left_bytes = list(every), _ROUND_BYTES
     while unread and left_bytes > 0:
@@ -296,7 +296,7 @@ def _is_there(root_descriptor: int, folder: bytes) -> bool:
     return True
 
 
-def _matching(root_descriptor: int, folder: bytes, names: tuple[str, ...]) -> list[_Listed]:
+def _matching(root_descriptor: int, folder: bytes, names: tuple[str, ...]) -> list[_ListedFile]:
     """Regular files of a folder."""
     try:
         place = resolve(root_descriptor, folder)
@@ -316,14 +316,14 @@ def _matching(root_descriptor: int, folder: bytes, names: tuple[str, ...]) -> li
         os.close(place)
 
 
-def _status(place: int, name: str) -> _Listed | None:
+def _status(place: int, name: str) -> _ListedFile | None:
     try:
         status = os.stat(name, dir_fd=place, follow_symlinks=False)
     except OSError:  # moved away since it was listed
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    return _Listed(
+    return _ListedFile(
         os.fsencode(name), (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns
     )
 

@@ -73,7 +73,7 @@ class Bus:
             return [
                 None if answer is None else answer.body() for answer in self.messages(questions)
             ]
-        except wire.Malformed as error:
+        except wire.MalformedMessage as error:
             raise _unavailable(error) from None
 
     def messages(self, questions: list[BusQuestion]) -> list[wire.Message | None]:
@@ -170,7 +170,7 @@ class Bus:
                             f"systemd's bus: {clean(message.error_name)}:"
                             f" {clean(str(message.body()))}"
                         )
-        except wire.Malformed as error:
+        except wire.MalformedMessage as error:
             raise _unavailable(error) from None
         return [answers.get(serial) for serial in serials]
 
@@ -188,7 +188,7 @@ class Bus:
         self._buffer += data
 
 
-def _unavailable(error: wire.Malformed) -> SourceUnavailable:
+def _unavailable(error: wire.MalformedMessage) -> SourceUnavailable:
     return SourceUnavailable(f"systemd's bus does not speak D-Bus: {clean(str(error))}")
 
 

@@ -136,7 +136,7 @@ class UnitState(NamedTuple):
 
 
 def questions(listed: ListedUnit) -> list[BusQuestion]:
-    return [get(listed.path, interface, name) for interface, name in _wanted(listed)]
+    return [get(listed.path, interface, name) for interface, name in _wanted_properties(listed)]
 
 
 def parse_unit(
@@ -148,7 +148,7 @@ def parse_unit(
     """`answers` to `questions(listed)`. A property that this systemd lacks is None."""
     found = {
         name: answer[0]
-        for (_, name), answer in zip(_wanted(listed), answers, strict=True)
+        for (_, name), answer in zip(_wanted_properties(listed), answers, strict=True)
         if answer
     }
 
@@ -184,7 +184,7 @@ def parse_unit(
     )
 
 
-def _wanted(listed: ListedUnit) -> list[tuple[str, str]]:
+def _wanted_properties(listed: ListedUnit) -> list[tuple[str, str]]:
     wanted = [("Unit", name) for name in _UNIT]
     if listed.is_service:
         wanted += [("Service", name) for name in _SERVICE]

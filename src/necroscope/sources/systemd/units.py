@@ -24,7 +24,7 @@ from necroscope.sources.background import Background
 from necroscope.sources.service_event import Fields, service_event
 from necroscope.sources.systemd.bus import MANAGER, MANAGER_PATH, Bus, BusQuestion, runs_systemd
 from necroscope.sources.systemd.unit_state import ListedUnit, UnitState, parse_unit, questions
-from necroscope.sources.systemd.wire import Malformed
+from necroscope.sources.systemd.wire import MalformedMessage
 
 # waitid(2): how the main process ended.
 _EXITED = 1
@@ -242,7 +242,7 @@ class Units(Source):
                 for answer in answers
                 for unit in map(ListedUnit.of, answer.body()[0])
             }
-        except (Malformed, ValueError, LookupError) as error:
+        except (MalformedMessage, ValueError, LookupError) as error:
             raise SourceUnavailable(
                 f"systemd lists its units in an unknown form: {error!r}"
             ) from None

@@ -45,7 +45,7 @@ _ALIGNMENT: Final = {"g": 1, "v": 1, "b": 4, "s": 4, "o": 4, "a": 4, "(": 8, "{"
 Argument = str | tuple[str, ...] | bool
 
 
-class Malformed(Exception):  # noqa: N818
+class MalformedMessage(Exception):  # noqa: N818
     """Bytes that are not a message."""
 
 
@@ -64,7 +64,7 @@ class Message(NamedTuple):
         try:
             return tuple(_values(self.signature, self.order)(self.raw, 0)[0])
         except _DAMAGES as error:
-            raise Malformed(repr(error)) from None
+            raise MalformedMessage(repr(error)) from None
 
 
 def pack_call(
@@ -90,14 +90,14 @@ def _pack_call(
         fields.append((_DESTINATION, "s", destination))
     body = b""
     for argument in arguments:
-        body = _padded(body, 4) + _packed(argument)
+        body = _pad(body, 4) + _pack(argument)
     head = b""
     for code, kind, value in fields:
-        head = _padded(head, 8) + bytes([code, 1]) + kind.encode() + b"\0" + _text(value)
+        head = _pad(head, 8) + bytes([code, 1]) + kind.encode() + b"\0" + _text(value)
     if arguments:
         signature = b"".join(_signature(argument) for argument in arguments)
         head = (
-            _padded(head, 8)
+            _pad(head, 8)
             + bytes([_SIGNATURE, 1])
             + b"g\0"
             + bytes([len(signature)])
@@ -105,10 +105,10 @@ def _pack_call(
             + b"\0"
         )
     start = struct.pack("<cBBBIII", b"l", CALL, _NO_AUTO_START, 1, len(body), 0, len(head))
-    return _padded(start + head, 8) + body
+    return _pad(start + head, 8) + body
 
 
-def _packed(argument: Argument) -> bytes:
+def _pack(argument: Argument) -> bytes:
     if isinstance(argument, bool):
         return struct.pack("<I", argument)
     return _text(argument) if isinstance(argument, str) else _texts(argument)
@@ -128,11 +128,11 @@ def _text(value: str) -> bytes:
 def _texts(values: tuple[str, ...]) -> bytes:
     content = b""
     for value in values:
-        content = _padded(content, 4) + _text(value)
+        content = _pad(content, 4) + _text(value)
     return struct.pack("<I", len(content)) + content
 
 
-def _padded(data: bytes, alignment: int) -> bytes:
+def _pad(data: bytes, alignment: int) -> bytes:
     return data + b"\0" * (-len(data) % alignment)
 
 
@@ -144,7 +144,7 @@ def message_bytes(data: bytes | bytearray) -> int | None:
     body, _serial, head = struct.unpack_from(order + "III", data, 4)
     length = 16 + head + (-head % 8) + body
     if length > MESSAGE_LIMIT_BYTES:
-        raise Malformed(f"message of {length} bytes")
+        raise MalformedMessage(f"message of {length} bytes")
     return int(length)
 
 
@@ -163,12 +163,12 @@ def parse_message(data: bytes) -> Message:
             data[1], int(found.get(_REPLY_SERIAL, 0)), error_name, signature, order, body
         )
     except _DAMAGES as error:
-        raise Malformed(repr(error)) from None
+        raise MalformedMessage(repr(error)) from None
 
 
 def _order(mark: int) -> str:
     if mark not in b"lB":
-        raise Malformed("no byte order")
+        raise MalformedMessage("no byte order")
     return "<" if mark == ord("l") else ">"
 
 

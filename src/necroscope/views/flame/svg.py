@@ -56,7 +56,7 @@ def _svg(boxes: Boxes, heading: Heading, per: PerWhat, width: int) -> str:
     bottom = top + (int(boxes.depth.max()) + 1) * _ROW
     height = bottom + 28
     texts = labels(boxes)
-    rows = "\n".join(_rows(boxes, texts, explanations(_escaped(boxes), per), bottom, width))
+    rows = "\n".join(_rows(boxes, texts, explanations(_escape(boxes), per), bottom, width))
     numbers = {
         "left": boxes.left.tolist(),
         "width": boxes.width.tolist(),
@@ -154,7 +154,7 @@ def _rows(
         yield f'<g class="{css_class}"><title>{title}</title><rect {place}/>{over}<text {label}</g>'
 
 
-def _escaped(boxes: Boxes) -> Boxes:
+def _escape(boxes: Boxes) -> Boxes:
     """There are far fewer names than boxes, and all else in an explanation is ours."""
     return replace(
         boxes,

@@ -13,7 +13,7 @@ _MOST_RATES: Final = 20
 _MOST_ALIKE: Final = 5
 
 
-def _counted(things: Sized, word: str) -> str:
+def _count_things(things: Sized, word: str) -> str:
     return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
 
 
@@ -27,8 +27,8 @@ def job_to_text(answer: dict[str, Any], width: int = WIDTH) -> str:
     nodes = answer["nodes"]
     head = (
         f"{_name(answer)} ({answer['kind']}): {answer['outcome']}, {answer['from'][:19]} to"
-        f" {answer['to'][:19]} UTC, {_counted(answer['members'], 'member')} on"
-        f" {_counted(nodes, 'node')}"
+        f" {answer['to'][:19]} UTC, {_count_things(answer['members'], 'member')} on"
+        f" {_count_things(nodes, 'node')}"
     )
     lines = [*paragraph(head, width), "", *paragraph(answer["blame_words"], width)]
     lines += paragraph(answer["answer"], width, "  ")

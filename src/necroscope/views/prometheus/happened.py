@@ -25,7 +25,7 @@ _ALERTED: Final = (
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Happened:
+class EventCounters:
     """`look` counts what is new up to the end of the recording, of what happened at `from_ns` or
     later.
     """

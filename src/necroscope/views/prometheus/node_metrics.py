@@ -20,7 +20,7 @@ from necroscope.views.prometheus import cgroup_figures, core_figures, softirq_fi
 from necroscope.views.prometheus.cgroup_figures import CgroupFigures
 from necroscope.views.prometheus.core_figures import CoreFigures
 from necroscope.views.prometheus.exposition import Counter, Gauge, Metric, exposition
-from necroscope.views.prometheus.happened import Happened
+from necroscope.views.prometheus.happened import EventCounters
 from necroscope.views.prometheus.softirq_figures import SoftirqFigures
 from necroscope.views.prometheus.verdict_figures import VerdictFigures
 from necroscope.views.prometheus.wait_figures import WaitFigures
@@ -52,7 +52,7 @@ class NodeMetrics:
         self._softirqs = SoftirqFigures()
         self._waits = WaitFigures()
         self._cgroups = CgroupFigures()
-        self._happened = Happened(counts_from_ns)
+        self._happened = EventCounters(counts_from_ns)
         self.verdicts = VerdictFigures(causes)
         self._build = Gauge(
             "necroscope_build_info", "The version of what answers here.", ("version",)

@@ -11,7 +11,7 @@ from necroscope.model.top_source import TopSource
 from necroscope.model.units import NS_PER_S
 from necroscope.views.format import literal
 from necroscope.views.tui.on_core import functions_of, tasks_by_cpu
-from necroscope.views.tui.screen import MODES, Captured, CoreDetail, ScreenThread
+from necroscope.views.tui.screen import MODES, CapturedTask, CoreDetail, ScreenThread
 from necroscope.views.tui.ticks import (
     CPU,
     TIME,
@@ -42,7 +42,7 @@ def core_detail(source: TopSource, cpu: int, recent: Rows, at_ns: int, seconds: 
     own = by_second(core_rows(_of_core(recent, cpu)), at_ns, seconds)
     samples = [
         sample
-        for sample in source.sampled(at_ns - SAMPLES_S * NS_PER_S, at_ns)
+        for sample in source.samples_between(at_ns - SAMPLES_S * NS_PER_S, at_ns)
         if sample.cpu == cpu
     ]
     since_ns = at_ns - fresh_ns(tick_ns)
@@ -58,7 +58,7 @@ def core_detail(source: TopSource, cpu: int, recent: Rows, at_ns: int, seconds: 
         softirqs=_softirqs(softirqs[-1]) if softirqs else {},
         threads=tuple(_thread(row) for row in threads),
         captured=tuple(
-            _captured(row)
+            _to_task(row)
             for row in reversed(_of_core(source.rows("tasks", 0, at_ns), cpu)[-_CAPTURED:])
         ),
     )
@@ -109,12 +109,12 @@ def _thread(row: Row) -> ScreenThread:
     )
 
 
-def _captured(row: Row) -> Captured:
+def _to_task(row: Row) -> CapturedTask:
     def text(column: str) -> str | None:
         value = row[_TASK[column]]
         return None if value is None else literal(str(value))
 
-    return Captured(
+    return CapturedTask(
         number(row[TIME]),
         text("trigger") or "",
         text("comm") or "",

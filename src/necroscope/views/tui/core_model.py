@@ -99,7 +99,9 @@ def with_tasks_and_past(
     """The wanted cores with who is on them and their past; for all of a large machine that would
     cost more than all the rest.
     """
-    samples = source.sampled(at_ns - max(tick_of(recent), NS_PER_S), at_ns) if wanted else []
+    samples = (
+        source.samples_between(at_ns - max(tick_of(recent), NS_PER_S), at_ns) if wanted else []
+    )
     tasks = tasks_by_cpu((sample for sample in samples if sample.cpu in wanted), TASKS_PER_CORE)
     rows: dict[int, list[CoreRow]] = {cpu: [] for cpu in wanted}
     for row in core_rows(recent):

@@ -21,7 +21,7 @@ from necroscope.views.tui.core_detail import SAMPLES_S
 from necroscope.views.tui.header import draw_header
 from necroscope.views.tui.line import MODE_LETTERS, Line, StyledSpan, fit_line
 from necroscope.views.tui.screen import (
-    Captured,
+    CapturedTask,
     CoreDetail,
     Function,
     OnCore,
@@ -49,9 +49,9 @@ def draw_core_page(screen: Screen, node: str, width: int, height: int) -> list[L
 
 def _body(detail: CoreDetail, width: int, height: int) -> list[Line]:
     top = [_title(detail, width), *_histories(detail, width), *_softirqs(detail)]
-    captured = [_captured(one, width) for one in detail.captured[: 1 if height < 30 else 5]]
+    captured = [_task_line(one, width) for one in detail.captured[: 1 if height < 30 else 5]]
     room = height - len(top) - len(captured)
-    return [*top, *captured, *_who_and_where(detail, width, room)]
+    return [*top, *captured, *_tasks_and_functions(detail, width, room)]
 
 
 def _title(detail: CoreDetail, width: int) -> Line:
@@ -108,7 +108,7 @@ def _thread(thread: ScreenThread) -> Line:
     )
 
 
-def _captured(captured: Captured, width: int) -> Line:
+def _task_line(captured: CapturedTask, width: int) -> Line:
     call = f" in {captured.syscall}" if captured.syscall else ""
     file = f" of {captured.file}" if captured.file else ""
     text = f"{captured.comm} {captured.pid} ({captured.program or MISSING}){call}{file}"
@@ -122,7 +122,7 @@ def _captured(captured: Captured, width: int) -> Line:
     )
 
 
-def _who_and_where(detail: CoreDetail, width: int, height: int) -> list[Line]:
+def _tasks_and_functions(detail: CoreDetail, width: int, height: int) -> list[Line]:
     """Tasks at the left, functions at the right."""
     left_width = width * 6 // 10 if width >= _WIDE else width // 2
     rows = max(min(max(len(detail.tasks), len(detail.functions)), height - 1), 0)

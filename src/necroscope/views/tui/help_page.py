@@ -50,7 +50,7 @@ def draw_help(screen: Screen, width: int, height: int) -> list[Line]:
         lines += [
             (StyledSpan(part, "warn"),)
             for notice in screen.notices
-            for part in _wrapped(notice, width)
+            for part in _wrap(notice, width)
         ]
     drawn = [fit_line(line, width) for line in lines[: height - 1]]
     closing = fit_line((StyledSpan(" any key ", "key"), StyledSpan("back ")), width)
@@ -61,7 +61,7 @@ def _entry(name: str, text: str) -> Line:
     return (StyledSpan(f" {name}" + " " * (11 - cells(name)), "strong"), StyledSpan(text))
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap(text: str, width: int) -> list[str]:
     room = max(width - 2, 1)
     return [f" {text[start : start + room]}" for start in range(0, len(text), room)]
 

@@ -54,7 +54,7 @@ def pressure(rows: Rows) -> dict[str, float | None]:
     not say.
     """
     known = {row[_RESOURCE]: row for row in rows}
-    return {resource: _stalled(known.get(resource)) for resource in RESOURCES}
+    return {resource: _worst_wait_s(known.get(resource)) for resource in RESOURCES}
 
 
 def happenings(events: Rows, gaps: Rows) -> tuple[ScreenEvent, ...]:
@@ -98,7 +98,7 @@ def _per_minute(counts: Rows) -> float | None:
     return (number(known[-1][_DYING]) - number(known[0][_DYING])) * 60 * NS_PER_S / elapsed_ns
 
 
-def _stalled(row: Row | None) -> float | None:
+def _worst_wait_s(row: Row | None) -> float | None:
     if row is None or row[_SOME] is None:
         return None
     return min(number(row[_SOME]) / max(number(row[_PRESSURE_ELAPSED]), 1), 1.0)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Final
 
-from necroscope.model.top_source import Sampled
+from necroscope.model.top_source import TopSample
 from necroscope.views.format import literal
 from necroscope.views.tui.screen import Function, OnCore
 
@@ -13,12 +13,15 @@ _Task = tuple[int, str, str | None]
 _In = tuple[str | None, bool]
 _Functions = dict[_In, int]
 _FIELDS: Final = tuple(
-    map(Sampled._fields.index, ("cpu", "pid", "comm", "cgroup", "kernel_function", "user_function"))
+    map(
+        TopSample._fields.index,
+        ("cpu", "pid", "comm", "cgroup", "kernel_function", "user_function"),
+    )
 )
 _KEY: Final = itemgetter(*_FIELDS)
 
 
-def tasks_by_cpu(samples: Iterable[Sampled], limit: int) -> dict[int, tuple[OnCore, ...]]:
+def tasks_by_cpu(samples: Iterable[TopSample], limit: int) -> dict[int, tuple[OnCore, ...]]:
     """The tasks with most samples on each core, most first."""
     # Counting in C first: a second of 128 busy cores is twelve thousand samples, but few different
     # ones.
@@ -33,7 +36,7 @@ def tasks_by_cpu(samples: Iterable[Sampled], limit: int) -> dict[int, tuple[OnCo
     return {cpu: _most(tasks, limit) for cpu, tasks in by_cpu.items()}
 
 
-def functions_of(samples: Iterable[Sampled], limit: int) -> tuple[Function, ...]:
+def functions_of(samples: Iterable[TopSample], limit: int) -> tuple[Function, ...]:
     """The innermost functions with most samples, most first; code without a symbol is left out, but
     counts in the shares.
     """

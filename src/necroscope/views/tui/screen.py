@@ -131,7 +131,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedTask:
     """A task the recorder looked at when a trigger fired on this core."""
 
     time_ns: int
@@ -165,7 +165,7 @@ class CoreDetail:
     samples: int
     softirqs: dict[str, int | None]
     threads: tuple[ScreenThread, ...]
-    captured: tuple[Captured, ...]
+    captured: tuple[CapturedTask, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def build(source: TopSource, look: Look, silent_ns: int = 0, looked_at: int = AL
     sort = look.sort or _default_sort(cores)
     cores.sort(key=lambda core: rank(core, sort))
     selected = look.cpu if any(core.cpu == look.cpu for core in cores) else None
-    wanted = set() if look.is_detail else _around(cores, selected, looked_at)
+    wanted = set() if look.is_detail else _window_around(cores, selected, looked_at)
     return Screen(
         position=look.position,
         at_ns=at_ns,
@@ -87,7 +87,7 @@ def _waiting(source: TopSource, look: Look, silent_ns: int) -> Screen:
     )
 
 
-def _around(cores: list[ScreenCore], selected: int | None, count: int) -> set[int]:
+def _window_around(cores: list[ScreenCore], selected: int | None, count: int) -> set[int]:
     place = next((place for place, core in enumerate(cores) if core.cpu == selected), 0)
     return {core.cpu for core in cores[max(0, place - count) : place + count]}
 

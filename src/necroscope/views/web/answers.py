@@ -39,15 +39,15 @@ def pack_arrays(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
         for name, array in arrays.items()
     ]
     text = json.dumps({**header, "arrays": described}, separators=(",", ":")).encode()
-    parts = [_padded(len(text).to_bytes(4, "little") + text)]
+    parts = [_pad(len(text).to_bytes(4, "little") + text)]
     parts += [
-        _padded(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+        _pad(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
         for array in arrays.values()
     ]
     return b"".join(parts)
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % 8)
 
 

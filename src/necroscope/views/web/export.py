@@ -126,7 +126,7 @@ def _document(static: Path, name: str, data: bytes, title: str) -> str:
 """
 
 
-def _sampled(view: Span, windows: Sequence[Span]) -> list[Span]:
+def _choose_sampled(view: Span, windows: Sequence[Span]) -> list[Span]:
     """All of a short view; of a long one ten minutes in all, in and around the windows."""
     if view[1] - view[0] <= LONGEST_NS:
         return [view]
@@ -145,7 +145,7 @@ def _data(store: Store, description: dict[str, Any], export: Export) -> bytes:
     modes = read_core_modes(
         store, *view, min(span_s, _MOST_COLUMNS), description["cpus"], TimeLimit(_TIME_LIMIT_S)
     )
-    spans = _sampled(view, export.windows)
+    spans = _choose_sampled(view, export.windows)
     samples, left_out = _read_samples(store, spans, export.selection)
     flame, flame_arrays = export.flame or (None, {})
     header = {

@@ -23,7 +23,7 @@ from necroscope.model.span import Span
 Diagnose = Callable[[Path, int | None, Span | None], dict[str, Any]]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """`rest` is what else `diagnose --json` tells; `failure` says why there is nothing, or is
     None.
     """
@@ -34,14 +34,16 @@ class Found(NamedTuple):
     rest: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
 
-def search(diagnose: Diagnose, directory: Path, at_ns: int | None, span: Span | None) -> Found:
+def search(
+    diagnose: Diagnose, directory: Path, at_ns: int | None, span: Span | None
+) -> SearchResult:
     try:
         answer = diagnose(directory, at_ns, span)
     except NecroscopeError as error:
-        return Found([], [], error.facts)
+        return SearchResult([], [], error.facts)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and the rest of the page goes on
-        return Found([], [], f"{type(error).__name__}: {error}")
-    return Found(answer.pop("incidents"), answer.pop("notes", []), rest=answer)
+        return SearchResult([], [], f"{type(error).__name__}: {error}")
+    return SearchResult(answer.pop("incidents"), answer.pop("notes", []), rest=answer)
 
 
 class IncidentSearch:
@@ -57,7 +59,7 @@ class IncidentSearch:
         self._is_closed = False
         self._lock = Lock()
 
-    def submit(self, span: Span) -> "Future[Found]":
+    def submit(self, span: Span) -> "Future[SearchResult]":
         return self._line.submit(self._ask, span)
 
     def close(self) -> None:
@@ -68,14 +70,16 @@ class IncidentSearch:
                 self._begun_before[1].kill()
         self._line.shutdown(wait=True)
 
-    def _ask(self, span: Span) -> Found:
+    def _ask(self, span: Span) -> SearchResult:
         try:
             connection, process = self._begun()
             connection.send(span)
             wait([connection, process.sentinel])
-            found: Found = connection.recv()
+            found: SearchResult = connection.recv()
         except (OSError, EOFError) as error:
-            return Found([], [], self._ended() or f"no process to look for incidents: {error}")
+            return SearchResult(
+                [], [], self._exit_reason() or f"no process to look for incidents: {error}"
+            )
         return found
 
     def _begun(self) -> tuple[Connection, SpawnProcess]:
@@ -94,7 +98,7 @@ class IncidentSearch:
                 self._begun_before = ours, process
             return self._begun_before
 
-    def _ended(self) -> str | None:
+    def _exit_reason(self) -> str | None:
         """How the process ended; the next question starts another."""
         with self._lock:
             if self._begun_before is None:

@@ -16,7 +16,7 @@ from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.verdicts.ledger import Ledger
-from necroscope.views.web.incident_search import Diagnose, Found, IncidentSearch, search
+from necroscope.views.web.incident_search import Diagnose, IncidentSearch, SearchResult, search
 
 SHORT_NS: Final = 2 * 3600 * NS_PER_S
 TIME_LIMIT_S: Final = 10.0
@@ -28,15 +28,15 @@ _MARGIN_NS: Final = 180 * NS_PER_S
 class Search(Protocol):
     """An `IncidentSearch`."""
 
-    def submit(self, span: Span) -> Future[Found]: ...
+    def submit(self, span: Span) -> Future[SearchResult]: ...
 
     def close(self) -> None: ...
 
 
 @dataclass(slots=True)
-class _Sought:
+class _PendingSearch:
     end_ns: int
-    parts: list[tuple[Span, Future[Found]]]
+    parts: list[tuple[Span, Future[SearchResult]]]
 
     def is_done(self) -> bool:
         return all(part.done() for _, part in self.parts)
@@ -51,8 +51,8 @@ class Reports:
         self._directory = store.catalog.directory
         self._search = incident_search or IncidentSearch(diagnose, store.catalog.directory)
         self._short_ones = ThreadPoolExecutor(2, "report")
-        self._known: dict[int | None, tuple[int, Future[Found]]] = {}
-        self._sought: _Sought | None = None
+        self._known: dict[int | None, tuple[int, Future[SearchResult]]] = {}
+        self._sought: _PendingSearch | None = None
         self._lock = Lock()
 
     def answer(self, at_ns: int | None = None) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Reports:
         self._short_ones.shutdown(wait=False, cancel_futures=True)
         self._search.close()
 
-    def _short(self, at_ns: int | None, end_ns: int) -> Future[Found]:
+    def _short(self, at_ns: int | None, end_ns: int) -> Future[SearchResult]:
         with self._lock:
             known = self._known.get(at_ns)
             if known is None or (known[0] != end_ns and known[1].done()):
@@ -88,11 +88,11 @@ class Reports:
     def _so_far(self, span: Span) -> dict[str, Any]:
         with self._lock:
             if self._sought is None or (self._sought.end_ns != span[1] and self._sought.is_done()):
-                self._sought = _Sought(span[1], self._ask(span))
+                self._sought = _PendingSearch(span[1], self._ask(span))
         done = [(own, part.result()) for own, part in self._sought.parts if part.done()]
         return _answer([(own, _within(found, own)) for own, found in done], len(self._sought.parts))
 
-    def _ask(self, span: Span) -> list[tuple[Span, Future[Found]]]:
+    def _ask(self, span: Span) -> list[tuple[Span, Future[SearchResult]]]:
         hours = [
             Span(from_ns, from_ns + _PART_NS)
             for from_ns in reversed(range(span[0], span[1] + 1, _PART_NS))
@@ -103,13 +103,13 @@ class Reports:
         ]
 
 
-def _within(found: Found, own: Span) -> Found:
+def _within(found: SearchResult, own: Span) -> SearchResult:
     return found._replace(
         incidents=[item for item in found.incidents if own[0] <= int(item["from_ns"]) < own[1]]
     )
 
 
-def _answer(parts: list[tuple[Span, Found]], whole: int) -> dict[str, Any]:
+def _answer(parts: list[tuple[Span, SearchResult]], whole: int) -> dict[str, Any]:
     failed = [
         {"from_ns": str(own[0]), "to_ns": str(own[1]), "error": found.failure}
         for own, found in parts

@@ -2,10 +2,10 @@
 
 import pytest
 
-from necroscope.analysis.checkup.finding import Seen
+from necroscope.analysis.checkup.finding import NodeSnapshot
 from necroscope.model.reading import Row, Rows
 from necroscope.model.tables import TABLES
-from necroscope.model.top_source import Sampled
+from necroscope.model.top_source import TopSample
 
 S = 1_000_000_000
 NOW_NS = 1_776_248_000 * S
@@ -16,7 +16,7 @@ class Node:
 
     def __init__(self) -> None:
         self._rows: dict[str, Rows] = {}
-        self.samples: list[Sampled] = []
+        self.samples: list[TopSample] = []
         self.texts: list[str] = []
 
     def add(self, table: str, /, **values: object) -> None:
@@ -41,7 +41,7 @@ class Node:
             self.core(cpu, **shares)
 
     def sampled(self, cpu: int, comm: str, function: str | None, times: int) -> None:
-        self.samples += [Sampled(NOW_NS - S, cpu, 7, 7, comm, None, function, None)] * times
+        self.samples += [TopSample(NOW_NS - S, cpu, 7, 7, comm, None, function, None)] * times
 
     def span(self) -> tuple[int, int] | None:
         return None
@@ -55,8 +55,8 @@ class Node:
     def status(self) -> str:
         return ""
 
-    def seen(self) -> Seen:
-        return Seen(_Source(self), NOW_NS)
+    def seen(self) -> NodeSnapshot:
+        return NodeSnapshot(_Source(self), NOW_NS)
 
 
 class _Source:
@@ -71,7 +71,7 @@ class _Source:
             node.status,
         )
 
-    def sampled(self, from_ns: int, to_ns: int) -> list[Sampled]:
+    def samples_between(self, from_ns: int, to_ns: int) -> list[TopSample]:
         return self._node.samples
 
 

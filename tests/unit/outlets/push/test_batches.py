@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.written_recording import MINUTE_NS, START_NS, WrittenSegment, at, new_recording, row
 
 from necroscope.fleet.protocol import decode, encode
-from necroscope.outlets.push.batches import BatchMaker, Made, safe_name
+from necroscope.outlets.push.batches import BatchMaker, PreparedBatch, safe_name
 from necroscope.outlets.push.cursor import Cursor
 from necroscope.outlets.push.facts import FactLedger
 from necroscope.segment.recording import remove_segment
@@ -26,21 +26,21 @@ class Maker:
         self.cursor = Cursor.new("url", 1000)
         self.maker = BatchMaker("node-a", labels or {}, FactLedger({}), lambda: START_NS)
 
-    def next(self, *, is_ended: bool = False) -> Made | None:
+    def next(self, *, is_ended: bool = False) -> PreparedBatch | None:
         made = self.maker.next(Store.open(self.recording), self.cursor, is_ended=is_ended)
         if made is not None:
             assert decode(encode(made.batch)).ignored == ()
             self.cursor = Cursor.from_json(made.cursor.as_json())
         return made
 
-    def all(self, *, is_ended: bool = False) -> list[Made]:
+    def all(self, *, is_ended: bool = False) -> list[PreparedBatch]:
         found = []
         while (made := self.next(is_ended=is_ended)) is not None:
             found.append(made)
         return found
 
 
-def minutes(made: list[Made]) -> list[tuple[int, int]]:
+def minutes(made: list[PreparedBatch]) -> list[tuple[int, int]]:
     found = [
         made.batch.tables.get("core_minutes", {"time": [], "ticks": [], "cpu": []}) for made in made
     ]
@@ -52,7 +52,7 @@ def minutes(made: list[Made]) -> list[tuple[int, int]]:
     ]
 
 
-def kinds(made: list[Made]) -> list[str]:
+def kinds(made: list[PreparedBatch]) -> list[str]:
     return [kind for made in made for kind in made.batch.tables.get("events", {}).get("kind", [])]
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.written_recording import WrittenSegment, at, new_recording, row
 
 from necroscope.fleet.protocol import Batch, decode
-from necroscope.outlets.push.batches import BatchMaker, Made
+from necroscope.outlets.push.batches import BatchMaker, PreparedBatch
 from necroscope.outlets.push.push_state import PushState
 from necroscope.outlets.push.spool import Spool
 from necroscope.store.query import Store
@@ -190,7 +190,7 @@ def test_a_write_that_fails_costs_no_fact(tmp_path: Path) -> None:
     state = opened(recording)
     maker = BatchMaker("node-a", {}, state.ledger, lambda: at(0))
     made = maker.next(Store.open(recording), state.cursor, is_ended=True)
-    assert isinstance(made, Made)
+    assert isinstance(made, PreparedBatch)
     assert made.has_facts
     state.undo()
     push(recording, state)

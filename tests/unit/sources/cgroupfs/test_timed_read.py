@@ -8,7 +8,7 @@ import pytest
 
 from necroscope.errors import SourceUnavailable
 from necroscope.sources.cgroupfs import timed_read
-from necroscope.sources.cgroupfs.timed_read import Probed, TimedRead, probe
+from necroscope.sources.cgroupfs.timed_read import ProbeResult, TimedRead, probe
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_the_smallest_is_read_first_and_the_root_last(root: Path) -> None:
 
 def test_a_slow_read_is_the_last(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        timed_read, "_timed", lambda path, core, is_root: TimedRead(str(path), 10**9, is_root)
+        timed_read, "_time_read", lambda path, core, is_root: TimedRead(str(path), 10**9, is_root)
     )
     assert len(probe(root, [0], [], 3).reads) == 1
 
@@ -45,7 +45,7 @@ def test_cores_with_network_interrupts_are_avoided(
     used = []
     monkeypatch.setattr(
         timed_read,
-        "_timed",
+        "_time_read",
         lambda path, core, is_root: used.append(core) or TimedRead("", 1, is_root),
     )
     probe(root, [0, 1, 2], [1, 2], 3)
@@ -64,7 +64,7 @@ def test_without_a_core_nothing_is_read(root: Path) -> None:
         probe(root, [], [], 3)
 
 
-def names(probed: Probed) -> list[str]:
+def names(probed: ProbeResult) -> list[str]:
     return [Path(read.path).parent.name for read in probed.reads]
 
 
@@ -86,7 +86,7 @@ def test_a_root_over_too_many_dead_cgroups_is_not_read(
 ) -> None:
     # 40 us for the two cgroups of kubepods: 20 us for each.
     monkeypatch.setattr(
-        timed_read, "_timed", timed({"pod1": 30_000, "kubepods": 40_000, "memory": 1})
+        timed_read, "_time_read", timed({"pod1": 30_000, "kubepods": 40_000, "memory": 1})
     )
     assert names(probe(root, [0], [], 999)) == ["pod1", "kubepods", "memory"]
     probed = probe(root, [0], [], 68_680)

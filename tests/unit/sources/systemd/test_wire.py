@@ -12,7 +12,7 @@ from tests.unit.sources.systemd.conftest import CapturedBus
 
 from necroscope.sources.systemd import wire
 from necroscope.sources.systemd.wire import (
-    Malformed,
+    MalformedMessage,
     Message,
     message_bytes,
     pack_call,
@@ -112,17 +112,17 @@ def test_systemds_own_bytes_are_read(captured: CapturedBus) -> None:
     ],
 )
 def test_malformed_messages_are_refused(raw: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedMessage):
         parse_message(raw).body()
 
 
 def test_a_message_of_absurd_length_is_refused_before_it_is_read() -> None:
-    with pytest.raises(Malformed, match="message of"):
+    with pytest.raises(MalformedMessage, match="message of"):
         message_bytes(struct.pack("<cBBBIII", b"l", 2, 0, 1, 1 << 31, 1, 0))
     assert message_bytes(b"l\x02\0\x01") is None
 
 
 @given(st.binary(max_size=200), st.binary(max_size=20))
 def test_no_bytes_make_it_fail_otherwise(body: bytes, signature: bytes) -> None:
-    with contextlib.suppress(Malformed):
+    with contextlib.suppress(MalformedMessage):
         parse_message(reply(body, signature)).body()

@@ -3,7 +3,7 @@
 from urllib.parse import parse_qs
 
 from necroscope.model.units import NS_PER_S
-from necroscope.views.web.export import LONGEST_NS, _sampled, state_words
+from necroscope.views.web.export import LONGEST_NS, _choose_sampled, state_words
 
 HOUR_NS = 3600 * NS_PER_S
 
@@ -13,22 +13,22 @@ def seconds(*spans: tuple[float, float]) -> list[tuple[int, int]]:
 
 
 def test_all_of_a_short_view_is_sampled() -> None:
-    assert _sampled((0, LONGEST_NS), seconds((5, 6))) == [(0, LONGEST_NS)]
+    assert _choose_sampled((0, LONGEST_NS), seconds((5, 6))) == [(0, LONGEST_NS)]
 
 
 def test_of_a_long_view_each_window_has_its_share_of_ten_minutes() -> None:
     windows = seconds((600, 610), (3000, 3010))
-    assert _sampled((0, HOUR_NS), windows) == seconds((455, 755), (2855, 3155))
+    assert _choose_sampled((0, HOUR_NS), windows) == seconds((455, 755), (2855, 3155))
 
 
 def test_windows_that_lie_close_are_one_stretch_and_none_reaches_beyond_the_view() -> None:
     windows = seconds((10, 20), (100, 110))
-    (found,) = _sampled((0, HOUR_NS), windows)
+    (found,) = _choose_sampled((0, HOUR_NS), windows)
     assert found == (0, 300 * NS_PER_S)
 
 
 def test_a_long_view_without_a_window_is_sampled_in_its_middle() -> None:
-    assert _sampled((0, HOUR_NS), []) == seconds((1500, 2100))
+    assert _choose_sampled((0, HOUR_NS), []) == seconds((1500, 2100))
 
 
 def test_the_address_is_in_the_words_of_the_page() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from necroscope.views.web.incident_search import Found, IncidentSearch
+from necroscope.views.web.incident_search import IncidentSearch, SearchResult
 
 ODD, DEADLY = 1, 2
 
@@ -37,8 +37,8 @@ def search(tmp_path: Path) -> Iterator[IncidentSearch]:
 
 def test_a_stretch_that_fails_or_kills_takes_no_other_with_it(search: IncidentSearch) -> None:
     odd, well, deadly, again = (search.submit((start, 9)) for start in (ODD, 5, DEADLY, 6))
-    assert odd.result(30) == Found([], [], "ValueError: odd")
-    assert well.result(30) == Found([{"from_ns": "5"}], ["recording", "True"])
+    assert odd.result(30) == SearchResult([], [], "ValueError: odd")
+    assert well.result(30) == SearchResult([{"from_ns": "5"}], ["recording", "True"])
     assert "was ended (exit code -9)" in (deadly.result(30).failure or "")
     assert again.result(30).incidents == [{"from_ns": "6"}]
 

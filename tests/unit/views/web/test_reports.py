@@ -12,7 +12,7 @@ from necroscope.errors import RecordingError
 from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.views.web import reports as reports_module
-from necroscope.views.web.incident_search import Found
+from necroscope.views.web.incident_search import SearchResult
 from necroscope.views.web.reports import Reports
 
 HOUR_NS = 3600 * NS_PER_S
@@ -22,9 +22,9 @@ class Search:
     """In place of the process: the test answers when it likes."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[tuple[int, int], Future[Found]]] = []
+        self.asked: list[tuple[tuple[int, int], Future[SearchResult]]] = []
 
-    def submit(self, span: tuple[int, int]) -> "Future[Found]":
+    def submit(self, span: tuple[int, int]) -> "Future[SearchResult]":
         self.asked.append((span, Future()))
         return self.asked[-1][1]
 
@@ -81,12 +81,12 @@ def test_a_long_recording_tells_what_was_found_until_now_newest_first(
     }
     (newest_span, newest), *older = asked.asked
     assert newest_span[0] < START_NS + 2 * HOUR_NS < newest_span[1]
-    newest.set_result(Found([incident(START_NS + 2 * HOUR_NS + 5)], ["a"]))
+    newest.set_result(SearchResult([incident(START_NS + 2 * HOUR_NS + 5)], ["a"]))
     assert reports.answer()["progress"] == pytest.approx(1 / 3)
     # An incident just before the hour is seen from both sides and told once.
     twice = incident(START_NS + 2 * HOUR_NS - 5)
-    older[0][1].set_result(Found([twice, incident(START_NS + 2 * HOUR_NS + 5)], ["a"]))
-    older[1][1].set_result(Found([], []))
+    older[0][1].set_result(SearchResult([twice, incident(START_NS + 2 * HOUR_NS + 5)], ["a"]))
+    older[1][1].set_result(SearchResult([], []))
     answer = reports.answer()
     assert answer["is_complete"] is True
     assert answer["notes"] == ["a"]
@@ -100,9 +100,9 @@ def test_an_hour_that_fails_is_reported_and_the_others_are_shown(
     reports, asked = of_three_hours
     reports.answer()
     newest, middle, oldest = (part for _, part in asked.asked)
-    newest.set_result(Found([incident(START_NS + 2 * HOUR_NS + 5)], []))
-    middle.set_result(Found([], [], "ValueError: odd"))
-    oldest.set_result(Found([incident(START_NS + 5)], []))
+    newest.set_result(SearchResult([incident(START_NS + 2 * HOUR_NS + 5)], []))
+    middle.set_result(SearchResult([], [], "ValueError: odd"))
+    oldest.set_result(SearchResult([incident(START_NS + 5)], []))
     answer = reports.answer()
     assert answer["is_complete"] is True
     assert len(answer["incidents"]) == 2

@@ -31,7 +31,7 @@ _PATIENCE_NS: Final = 75 * NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class LostNetwork:
+class NetworkLoss:
     event: NodeEvent
     incident: NodeIncident | None = None
 
@@ -54,9 +54,9 @@ class LostNetwork:
         return self.event.device or self.event.kind
 
 
-def lost_network(
+def find_network_loss(
     node: JobNode | None, life: Span, own_pids: Collection[int | None]
-) -> LostNetwork | None:
+) -> NetworkLoss | None:
     """The latest in the life of a member, which ends with the job's death; those of a core first,
     because a queue is served by a core. A verdict that blames a member of the job blames no
     machine.
@@ -76,9 +76,9 @@ def lost_network(
         around = Span(incident.from_ns - EDGE_NS, incident.to_ns + EDGE_NS)
         for event in lost:
             if event.kind != _LINK_DOWN and around.contains(event.time_ns):
-                return LostNetwork(event, incident)
+                return NetworkLoss(event, incident)
     for event in reversed(lost):
         is_before = event.time_ns - EDGE_NS <= death_ns <= event.time_ns + _PATIENCE_NS
         if event.kind == _LINK_DOWN and is_before:
-            return LostNetwork(event)
+            return NetworkLoss(event)
     return None
