@@ -19,7 +19,7 @@ from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 
-# From this part of the incident on, rows tell of it although a gap lies over the rest.
+# From this part of the incident on, rows cover it although a gap lies over the rest.
 _TELLING_PART: Final = 0.4
 
 
@@ -153,7 +153,7 @@ class CaseCounters:
 
     def hidden_by(self, table: str) -> str | None:
         """The cause of a gap that hides most of the incident from a table of counters; a late row
-        tells of the time before.
+        covers the time before.
         """
         causes = [gap.cause for gap in self._gaps if gap.table == table]
         if not causes:
@@ -187,7 +187,7 @@ class CaseCounters:
         return self._times.window[1] + 2 * TICK_NS
 
     def rows_of(self, table: str, spans: Sequence[Span]) -> ColumnArrays:
-        """Rows that tell of these stretches: a table that is read every 10 s tells it late."""
+        """Rows that cover these stretches: a table that is read every 10 s has them late."""
         after_ns = late_ns(TABLES[table])
         return self._node.columns(table).within([Span(a, b + after_ns) for a, b in spans])
 

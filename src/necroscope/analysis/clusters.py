@@ -24,7 +24,7 @@ from necroscope.analysis.periodicity import period_of_starts
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
 
-# Events without an episode that tell of the same trouble.
+# Events without an episode that belong to the same trouble.
 _EVENTS_NS: Final = 20 * NS_PER_S
 _TOUCH_NS: Final = 2 * NS_PER_S
 # What the hypervisor takes it takes now from one core, now from another.
@@ -248,7 +248,7 @@ def _may_hold(
 
 
 def _event_groups(events: Sequence[JoinedEvent]) -> list[list[JoinedEvent]]:
-    """Events without an episode that tell of the same trouble."""
+    """Events without an episode that belong to the same trouble."""
     groups: list[list[JoinedEvent]] = []
     for event in sorted(events, key=lambda one: one.time_ns):
         last = groups[-1][-1] if groups else None
@@ -307,7 +307,7 @@ def mode_of(episodes: Iterable[Episode], core: int | None) -> str | None:
 
 
 def is_same(one: Cluster, other: Cluster) -> bool:
-    """Whether two stretches of a recording that overlap tell of the same incident: they share an
+    """Whether two stretches of a recording that overlap show the same incident: they share an
     episode, an event, a program.
     """
     known = {(event.time_ns, event.kind) for event in one.events}
@@ -367,7 +367,7 @@ def _on_core(one: Cluster, core: int) -> Cluster | None:
 
 
 def _distance_ns(one: Cluster, at_ns: int) -> int:
-    """From a moment to what told of the incident; between the bursts of one that comes at a beat
+    """From a moment to what reported the incident; between the bursts of one that comes at a beat
     nothing went on.
     """
     spans = [

@@ -69,7 +69,7 @@ class ColumnArrays:
         return ColumnArrays(self.table, _LazyArrays(values, lambda name: values[name][rows]))
 
     def within(self, spans: Sequence[Span]) -> "ColumnArrays":
-        """Rows whose time lies in one of these stretches, the end of each included: a row tells of
+        """Rows whose time lies in one of these stretches, the end of each included: a row covers
         the time before it.
         """
         inside = np.zeros(len(self), dtype=bool)

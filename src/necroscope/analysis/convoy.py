@@ -93,7 +93,7 @@ class Convoy:
 
     @property
     def is_crowd(self) -> bool:
-        """Nobody had it for as long as others waited: many took it in turn."""
+        """No task had it for as long as others waited: many took it in turn."""
         much = MUCH if self.holders <= _FEW_HOLDERS else _ALONE
         return self.holders > 1 and self.held_s < much * self.longest.seconds
 

@@ -45,7 +45,7 @@ def convoys(case: Case, kind: str) -> list[Convoy]:
 
 
 def _with_holder_inside(case: Case, convoy: Convoy) -> Convoy:
-    """mmap_lock is that of one process: if nobody was seen to give it back, the thread that ran
+    """mmap_lock is that of one process: if no task was seen to give it back, the thread that ran
     inside its section meanwhile had it.
     """
     longest = convoy.longest

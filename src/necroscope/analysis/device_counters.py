@@ -76,7 +76,7 @@ class CounterRise:
 
 
 def read_rises(recording: Recording, span: Span) -> list[CounterRise]:
-    """Every rise of a counter that tells of trouble, in order of time."""
+    """Every rise of a counter that reports trouble, in order of time."""
     rows = recording.rows("nics", *span, columns=_COLUMNS)
     if not rows.num_rows:
         return []
@@ -103,7 +103,7 @@ def _kind_of(counter: str) -> CounterKind:
 
 
 def within(rises: Iterable[CounterRise], span: Span) -> list[CounterRise]:
-    """Those of a stretch: a read tells of the time before it."""
+    """Those of a stretch: a read covers the time before it."""
     return [one for one in rises if span[0] < one.time_ns <= span[1] + LATE_NS]
 
 

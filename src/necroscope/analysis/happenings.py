@@ -13,7 +13,7 @@ from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.device_counters import CounterKind, CounterRise
 from necroscope.model.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
-# Seconds between the start of the trouble and the line that tells of it. A NIC's transmit watchdog
+# Seconds between the start of the trouble and the line that reports it. A NIC's transmit watchdog
 # waits 5 s, or twice that while NAPI is scheduled; soft lockups need 20 s, RCU stalls 21 to 60,
 # workqueues 30, hung tasks 120, calls of NFS over TCP 180; Ray declares a node dead after 65 s, and
 # an object lost after ten minutes.
@@ -99,7 +99,7 @@ _AGES: Final = {
 @dataclass(frozen=True, slots=True)
 class Happening:
     """One event. `fields` is what its pattern caught; `core` is as the line names it; `by_kernel`:
-    nobody else wrote the line.
+    no other process wrote the line.
 
     `sequence` is the key of its first line in the log of one boot.
     """
@@ -130,7 +130,7 @@ class Happening:
 
     @property
     def scope(self) -> str:
-        """Events of one scope may tell of the same trouble, those of two never do."""
+        """Events of one scope may report the same trouble, those of two never do."""
         for scope, kinds in _SCOPES.items():
             if self.kind in kinds:
                 return scope
@@ -168,13 +168,13 @@ class Happening:
 
 
 def happenings(events: ColumnArrays) -> list[Happening]:
-    """Of the rows of `events` those that matter and that not just anybody may have written.
+    """Of the rows of `events` those that matter and that not just any process may have written.
 
     A line that looks like the kernel's is its own, or root wrote it to /dev/kmsg (it has a sequence
     number then, and what daemons forward there makes no events); in a syslog file it may be
-    anybody's. An event without a pattern is not a line: the recorder's, a daemon's, Ray's.
+    any process's. An event without a pattern is not a line: the recorder's, a daemon's, Ray's.
 
-    A recorder that is started again reads the log again from its beginning: what two tell of one
+    A recorder that is started again reads the log again from its beginning: what two report of one
     line is one happening.
     """
     return _drop_repeats(

@@ -54,7 +54,7 @@ def _of_origin(origin: Origin) -> Iterator[LateFact]:
 
 
 def _without_origin(verdict: Verdict) -> Iterator[LateFact]:
-    """Whose cgroups they are was asked, and nobody knew yet."""
+    """Whose cgroups they are was asked, and not known yet."""
     if any(item.table in ("cgroups", "cgroup_ledger") for item in verdict.evidence):
         yield LateFact("made", _ANY)
 

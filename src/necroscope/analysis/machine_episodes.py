@@ -115,7 +115,7 @@ def _memory_events(rows: ColumnArrays) -> Iterator[Episode]:
 
 def throttled_rows(rows: ColumnArrays) -> Iterator[tuple[str, ColumnArrays, Floats, int]]:
     """Of each cgroup that had used up its quota its rows, since when each of them tells, and how
-    often it is read: a row tells of the time since its path was read before, with or without a row.
+    often it is read: a row covers the time since its path was read before, with or without a row.
     """
     if not len(rows):
         return

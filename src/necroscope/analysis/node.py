@@ -138,7 +138,7 @@ class Node:
 
     @cached_property
     def device_rises(self) -> tuple[CounterRise, ...]:
-        """What network devices counted that tells of trouble, in order of time."""
+        """What network devices counted that reports trouble, in order of time."""
         return tuple(read_rises(self.recording, self.span))
 
     @cached_property

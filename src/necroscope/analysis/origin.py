@@ -233,7 +233,7 @@ def restarts(node: Node, table: str, name_column: str) -> list[tuple[str, int]]:
 
 
 def _crash_loop(node: Node) -> Producer | None:
-    """Who restarted about as often as cgroups died: that somebody restarted once says nothing."""
+    """Who restarted about as often as cgroups died: a single restart says nothing."""
     dead = dead_cgroups(node, node.span[1])
     if dead is None or dead.grown < _LEAST_LEFT:
         return None

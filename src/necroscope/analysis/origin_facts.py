@@ -18,7 +18,7 @@ _TABLES: Final = {"unit": "units", "container": "containers"}
 
 
 def about(case: Case, origin: Origin | None) -> list[Evidence]:
-    """As it was last told before the incident was over; nothing where it was not recorded."""
+    """As it was last reported before the incident was over; nothing where it was not recorded."""
     table = _TABLES.get(origin.kind) if origin else None
     if origin is None or table is None:
         return []

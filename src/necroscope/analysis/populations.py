@@ -94,7 +94,7 @@ def merged(parts: Sequence[Population]) -> Population:
 
 @dataclass(frozen=True, slots=True)
 class StateHolder:
-    """A process and how much it held when it was last told."""
+    """A process and how much it held when it was last reported."""
 
     count: int
     pid: int
@@ -132,7 +132,7 @@ def _series(kind: str, rows: ColumnArrays, column: str, unit: int) -> Iterator[P
 
 
 def holders(node: Node, kind: str, until_ns: int) -> list[StateHolder]:
-    """Processes that held most of a kind, as last told before a moment."""
+    """Processes that held most of a kind, as last reported before a moment."""
     rows = node.columns("populations")
     if not len(rows):
         return []

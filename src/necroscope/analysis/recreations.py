@@ -1,5 +1,5 @@
 """Containers that are removed and re-created again and again: a crash loop that no restart counter
-tells of, because each container is a new one.
+reports, because each container is a new one.
 
 They are known by what stays the same: the name, else the image where every one has another name
 and they come one at a time in a steady rhythm. Who makes them comes from events of kind

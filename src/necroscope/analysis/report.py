@@ -263,7 +263,7 @@ class Report:
     """A healthy recording has no incidents. `notes` say in words what could not be seen, and how to
     record it.
 
-    `asked_ns` and `asked_core` are what somebody asked about; then what was there is reported also
+    `asked_ns` and `asked_core` are what the user asked about; then what was there is reported also
     if nothing was wrong.
     """
 

@@ -29,7 +29,7 @@ _LONGEST_PERIOD_S: Final = 0.1
 
 
 def cores_from_samples(recording: Recording, span: Span, names: FunctionNames) -> ColumnArrays:
-    """Rows of `cores`, one a core and second, in order of core and time."""
+    """Rows of `cores`, one per core and second, in order of core and time."""
     parts: list[ColumnArrays] = []
     busiest, period_s = 0, _LONGEST_PERIOD_S
     for from_ns in range(span[0], span[1], _SLICE_NS):

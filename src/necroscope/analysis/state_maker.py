@@ -22,7 +22,7 @@ from necroscope.model.span import Span, merge
 from necroscope.model.units import NS_PER_S
 
 _OF_PROCESS: Final = re.compile(r"/proc/(\d+)/")
-# Which of the kinds that processes are asked for tells of a population.
+# Which kind of object, counted by process, stands for a population.
 _HELD_AS: Final = {
     "slab:vm_area_struct": "mappings",
     "threads": "threads",
@@ -62,7 +62,7 @@ def maker_of(
 
 
 def _by_file(case: Case, culprit: Culprit | None) -> tuple[Culprit, str] | None:
-    """A file of one process tells of that process."""
+    """A file of one process describes that process alone."""
     for row in case.tasks:
         match = _OF_PROCESS.search(row["file"] or "")
         if match is None or (culprit is not None and row["comm"] != culprit.comm):
@@ -179,7 +179,7 @@ def _growth_spans(case: Case, population: Population) -> list[Span]:
 
 
 def _task_of(case: Case, pid: int) -> Culprit | None:
-    """A process by its number: as it was sampled, captured or told of as a holder."""
+    """A process by its number: as it was sampled, captured or recorded as a holder."""
     sampled = [task for task in case.samples.machine.tasks() if task.pid == pid]
     sampled += [task for task in case.samples.machine_before.tasks() if task.pid == pid]
     if sampled:

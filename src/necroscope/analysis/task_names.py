@@ -1,5 +1,5 @@
-"""What tasks are called: one whose name nobody saw is sampled as `:PID`, which is not a name to act
-on.
+"""What tasks are called: one whose name was not seen is sampled as `:PID`, which is not a name to
+act on.
 """
 
 import re
@@ -16,5 +16,5 @@ def shown_name(comm: str) -> str:
 
 
 def is_name(comm: str | None) -> bool:
-    """Whether somebody can look for a program of this name."""
+    """Whether a program of this name can be looked for."""
     return bool(comm) and _SHOWN.fullmatch(comm or "") is None

@@ -16,7 +16,7 @@ def origin_of(culprit: Culprit | None) -> Origin | None:
 
 
 def process_origin(comm: str | None) -> Origin | None:
-    """None for a task whose name nobody saw: there is nothing to look for."""
+    """None for a task whose name was not seen: there is nothing to look for."""
     return Origin("process", comm) if comm and is_name(comm) else None
 
 

@@ -35,7 +35,7 @@ from necroscope.model.units import NS_PER_MS
 from necroscope.model.wait_rows import last_of_each, number_waits
 
 RUNNABLE: Final = "runnable"
-# Shorter ones are many on a busy node, and are counted, not told one by one.
+# Shorter ones are many on a busy node, and are counted, not reported one by one.
 COUNTED_NS: Final = 100 * NS_PER_MS
 _MOST: Final = 5_000
 _SHARED: Final = {

@@ -107,7 +107,7 @@ def window_changes(
 ) -> WindowChanges:
     """On all cores, or on one; what is not of a core is compared in any case."""
     whole = merge([window, baseline])
-    # A row tells of the time before it: the one at the end belongs to the stretch.
+    # A row covers the time before it: the one at the end belongs to the stretch.
     node = Node(recording, Span(whole[0].from_ns, whole[-1].to_ns + 1))
     now, before = _stacks(node, window, cpu), _stacks(node, baseline, cpu)
     paths = compare_stacks(now, before, _MOST)

@@ -22,9 +22,9 @@ def ending_signals() -> list[int]:
 
 @contextlib.contextmanager
 def until_end_signal(*, while_stdin: bool) -> Iterator[IsOver]:
-    """A function that sleeps, and is True once a signal has come, or whoever started us has gone.
+    """A function that sleeps, and is True once a signal has come, or our parent process has gone.
 
-    Whoever started us gets the same signal (Ctrl-C goes to all, systemd's too) and ends us after
+    Our parent gets the same signal (Ctrl-C goes to all, systemd's too) and ends us after
     itself.
     """
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

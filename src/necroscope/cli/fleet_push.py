@@ -153,7 +153,7 @@ def _ask_recorder(line: str) -> None:
 
 
 def _ask_nobody(_: str) -> None:
-    """Whoever runs the command keeps what they like."""
+    """The command's user keeps what they like."""
 
 
 def _incomplete(delivery: Delivery, spool: Spool) -> NecroscopeError:

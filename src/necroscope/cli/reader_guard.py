@@ -1,4 +1,4 @@
-"""A recording is read in a process of its own: its author may have made it to end whoever reads it.
+"""A recording is read in a process of its own: its author may have made it to crash its reader.
 
 `segment` refuses the lies that are known before Arrow reads a table. This is for those that are
 not: an abort in C++ cannot be caught from inside, nor can the kernel's OOM killer. So the commands

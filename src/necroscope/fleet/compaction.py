@@ -28,7 +28,7 @@ from necroscope.model.units import NS_PER_S
 
 ABANDONED_NS: Final = 60 * NS_PER_S
 _ROUND_FILES: Final = 64
-# Of rows in memory, whatever they were as bodies: a thousandth of it, if somebody wants that.
+# Of rows in memory, whatever they were as bodies: a thousandth of it, for a hostile sender.
 _ROUND_BYTES: Final = 64 << 20
 # What was accepted stays acceptable, also by a collector that was started with less.
 _ACCEPTED_ONCE: Final = Limits(

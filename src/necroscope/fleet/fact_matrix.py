@@ -228,7 +228,7 @@ class _Scatter:
         return bool((time_ns == known).all())
 
     def _grow(self, facts: int) -> None:
-        """To at least this many facts; memory that nobody writes to costs nothing."""
+        """To at least this many facts; memory that is never written to costs nothing."""
         nodes, room = self._value_of_cell.shape
         if facts > room:
             size = nodes, max(facts + facts // 4, _LEAST_FACTS)
@@ -244,7 +244,7 @@ class _Scatter:
             self._text_numbers = numbers.astype(np.int32)
 
     def _number_facts(self, keys: list[Fact]) -> Numbers:
-        """-1 for one that nobody asked for."""
+        """-1 for one that was not asked for."""
         if self._is_wanted is None:
             return self._facts.of(keys)
         wanted = [self._is_wanted(key) for key in keys]

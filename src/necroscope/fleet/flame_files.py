@@ -125,7 +125,7 @@ def _tree(answer: dict[str, Any], stacks: Iterable[tuple[str, str, int]]) -> Fla
 
 
 def _frames(comm: str, path: str) -> list[Frame]:
-    """What the nodes left out stands alone: nobody knows whose it was."""
+    """What the nodes left out stands alone: its process is unknown."""
     if path == LEFT_OUT:
         return [Frame(LEFT_OUT, "", GROUP, None, None)]
     return [Frame(comm or "[unknown]", "", GROUP, None, None), *map(_frame, path.split(";"))]

@@ -128,7 +128,7 @@ def _as_lake_rows(rows: list[dict[str, Any]], evidence: StoredBundle, now_ns: in
 
 @contextlib.contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """For the main thread of a worker. Whoever had set an alarm before gets it back."""
+    """For the main thread of a worker. An alarm that was set before is set again."""
 
     def end(_: int, __: FrameType | None) -> None:
         raise CorruptData(f"its analysis takes longer than {seconds:.0f} s")

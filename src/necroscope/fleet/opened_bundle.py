@@ -75,7 +75,7 @@ class _Claim(NamedTuple):
 
 
 def _claim(path: Path) -> _Claim | None:
-    """None if its footer contradicts itself: whoever reads it finds the same, and notes a gap."""
+    """None if its footer contradicts itself: every reader finds the same, and notes a gap."""
     content = path.read_bytes()
     try:
         groups = read_footer(footer_of(content))

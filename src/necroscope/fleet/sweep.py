@@ -1,7 +1,7 @@
 """A sweep: the analysis over all evidence in a lake, its verdicts back into the lake as rows of
 `incidents`.
 
-Whoever judges (`sweep_processes`, `sweep_ray`), in whatever order, the rows are the same. They are
+Any judge (`sweep_processes`, `sweep_ray`), in any order, makes the same rows. They are
 durable before the note that says so: a sweep that is killed goes on where it stopped, and what it
 had written twice is read once (the newest `analysed_ns`).
 """

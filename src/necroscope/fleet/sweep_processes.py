@@ -1,5 +1,5 @@
-"""A sweep on this machine: one process a core, one bundle at a time. A process that is killed costs
-one bundle its verdict.
+"""A sweep on this machine: one process per core, one bundle at a time. A process that is killed
+costs one bundle its verdict.
 """
 
 import multiprocessing

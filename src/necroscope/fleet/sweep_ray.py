@@ -33,7 +33,7 @@ from necroscope.fleet.lake_files import LakeError
 # Ray's own cost is a few milliseconds a task; a bundle takes some hundred to judge.
 MOST_IN_CHUNK: Final = 16
 # This many chunks for each worker, so that no worker has much left to do when the others are done.
-_CHUNKS_A_WORKER: Final = 4
+_CHUNKS_PER_WORKER: Final = 4
 _AHEAD: Final = 2
 _RETRIES: Final = 3
 _REACHABLE_S: Final = 10.0
@@ -131,7 +131,7 @@ _VERSION_THERE: Final = ray.remote(num_cpus=0)(_version_there)
 
 
 def _chunk_size(bundles: int, workers: int) -> int:
-    return max(1, min(MOST_IN_CHUNK, bundles // (workers * _CHUNKS_A_WORKER)))
+    return max(1, min(MOST_IN_CHUNK, bundles // (workers * _CHUNKS_PER_WORKER)))
 
 
 def _chunks(bundles: Sequence[StoredBundle], size: int) -> Iterator[list[StoredBundle]]:

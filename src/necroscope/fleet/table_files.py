@@ -39,7 +39,7 @@ class DamagedFile(CorruptData):
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """What a path tells of a file, without opening it."""
+    """What the path of a file says of it, without opening it."""
 
     table: str
     day: date

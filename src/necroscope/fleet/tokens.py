@@ -145,7 +145,7 @@ def new_token() -> str:
 
 
 def digest_of(token: str) -> str:
-    """Plain SHA-256 is enough: a token is random, nobody can guess it by trying."""
+    """Plain SHA-256 is enough: a token is random and cannot be guessed."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -10,7 +10,7 @@ from necroscope.lab.stage import Stage
 
 
 def busy_and_well(stage: Stage, measured: Measurements, *, least_busy: float) -> Truth:
-    """Cores that were busy enough to be looked at, and a probe that nobody held up."""
+    """Cores that were busy enough to be looked at, and a probe that was not held up."""
     cores = sorted({stage.core, *stage.other_cores})
     busy = sum(
         1 - measured.shares(core)["idle"] - measured.shares(core)["iowait"] for core in cores

@@ -59,7 +59,7 @@ def start_crash_loop(stage: Stage) -> CrashLoop:
         *volume,
         *crash,
     ]
-    # Away from the chosen core: a container is restarted by whoever has time for it.
+    # Away from the chosen core: a container runtime runs where there is time.
     elsewhere = ["taskset", "--cpu-list", ",".join(map(str, stage.other_cores))]
     return CrashLoop(name, stage.run([*elsewhere, *podman, *run]).strip(), parent, state)
 

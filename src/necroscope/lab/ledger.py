@@ -4,7 +4,7 @@ is done.
 A ledger is a directory of its own below `state_directory()`, which does not outlive a reboot, as
 the acts themselves do not: `acts.jsonl`, a line an act, and the lock that its run holds as long as
 it lives. An act is data, a kind and its arguments, which `undo.py` knows how to take back; so what
-a killed run has left is undone by whoever comes next.
+a killed run has left is undone by the next run.
 """
 
 import fcntl

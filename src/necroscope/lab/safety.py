@@ -1,4 +1,4 @@
-"""Where the lab may run: as root, on a machine that nobody else depends on."""
+"""Where the lab may run: as root, on a machine that no other user depends on."""
 
 import contextlib
 import fcntl
@@ -21,7 +21,7 @@ _QUEUE_S: Final = 900.0
 
 
 def check(root: Path = Path("/"), *, force: bool = False) -> None:
-    """Raises what forbids a run; `force` is for whoever knows that the machine is theirs."""
+    """Raises what forbids a run; `force` is for a user who knows that the machine is theirs."""
     if os.geteuid() != 0:
         raise PermissionMissing(
             "the lab needs root: it makes cgroups, namespaces and real-time tasks",

@@ -1,4 +1,4 @@
-"""A command of somebody's own, run without a shell and within bounds: of time, of output, and
+"""A command that the user gives, run without a shell and within bounds: of time, of output, and
 without a process left behind.
 """
 

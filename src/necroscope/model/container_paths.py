@@ -66,7 +66,7 @@ class ContainerPath(NamedTuple):
 
 
 def parse_container(cgroup_path: str) -> ContainerPath | None:
-    """The outermost container of a cgroup path: below it, whoever runs in it may make cgroups and
+    """The outermost container of a cgroup path: below it, its processes may make cgroups and
     call them like another's container. Where there are pods it is the outermost below the first
     `kubepods`, because a node of kind is itself a container. A pod's own cgroup has no container.
     None if it does not belong to a container.

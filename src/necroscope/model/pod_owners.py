@@ -55,7 +55,7 @@ def owner_labels(labels: Mapping[str, object]) -> OwnerLabels:
 
 
 def pod_owner(pod: str, pod_uid: str | None, labels: OwnerLabels = ()) -> PodOwner | None:
-    """None where nothing tells."""
+    """None where it is unknown."""
     if pod_uid is not None and _STATIC_UID.fullmatch(pod_uid):
         return PodOwner(STATIC, pod, "a uid as the kubelet gives it to what it reads from a file")
     return _by_labels(pod, dict(labels)) or _by_name(pod)

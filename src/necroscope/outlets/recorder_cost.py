@@ -1,8 +1,8 @@
 """What another process, the recorder of a recording, costs: /proc/locks tells who it is,
 /proc/PID/stat of it and its children.
 
-proc_pid_stat(5), proc_locks(5). The pid in the lock file alone could be anybody's: of a boot ago,
-or of another pid namespace.
+proc_pid_stat(5), proc_locks(5). The pid in the lock file alone could be another process's: of a
+boot ago, or of another pid namespace.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def parse_stat(text: str) -> tuple[int, float, int]:
 
 
 def read_cost(lock_file: Path, root: Path = Path("/")) -> ProcessCost | None:
-    """None where nobody records, or nobody that can be seen from here."""
+    """None where no recorder runs, or none that can be seen from here."""
     try:
         locked_pid = int(lock_file.read_text("ascii"))
         pid = holder_of((root / "proc/locks").read_text("ascii"), lock_file.stat().st_ino)

@@ -241,7 +241,7 @@ class Core:
     def set_mappings(
         self, pid: int, mappings: Sequence[Mapping] | None, *, is_bounded: bool = False
     ) -> None:
-        """All there are; None if nobody could say."""
+        """All there are; None if they are unknown."""
         self._library.profile_begin_mappings(self._handle, pid)
         key, add = self._key, self._library.profile_map
         for start, end, offset, major, minor, inode, path in mappings or ():
@@ -261,7 +261,7 @@ class Core:
     def learn_symbols(
         self, module: int, blocks: "array[int]", functions: FileFunctions | None, descriptor: int
     ) -> None:
-        """Blocks of a file that were asked for; None if nobody knows the file."""
+        """Blocks of a file that were asked for; None if the file is unknown."""
         tables: tuple[object, ...] = (None, None, 0, b"", 0)
         if functions is not None:
             segments, count = functions.segments, len(functions.tables)

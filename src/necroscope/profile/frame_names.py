@@ -14,7 +14,7 @@ from necroscope.symbols.symbol_names import MANGLED, plain
 
 Demangle = Callable[[Sequence[str]], Sequence[str]]
 
-# As much of a path as is kept: the file's name is at its end, but nobody looks for it further in
+# As much of a path as is kept: the file's name is at its end, but no reader looks for it further in
 # than this.
 _PATH_LIMIT: Final = 300
 GUEST: Final = Frame(None, "[guest]", "kernel", None, None)

@@ -270,7 +270,7 @@ class LiveProfile:
             wanted, requests, self._lookup.user_functions(requests), strict=True
         ):
             if answer is None:
-                # Nobody answered. There are no functions, until it is known why.
+                # The lookup process did not answer. There are no functions, until it is known why.
                 self._guessed += [(number, block) for block in request.blocks]
             build_id, functions = answer or ModuleAnswer(None, [NO_FUNCTION] * len(request.blocks))
             self.names.build_ids[number] = self.names.build_ids.get(number) or build_id
@@ -292,7 +292,7 @@ class LiveProfile:
                 )
 
     def _forget_guesses(self) -> None:
-        """What nobody answered was taken for nameless; it may have a name when it is asked for
+        """What got no answer was taken for nameless; it may have a name when it is asked for
         again.
 
         A target that is not asked because it hung stays nameless until it is forgotten.

@@ -22,7 +22,7 @@ class Clock(Protocol):
 
 class ClockWatch(Source):
     """A step of the clock begins a new segment. `is_epoch_over` when the timeline has long been
-    ahead of the clock: whoever runs the recorder starts it again, on the clock as it is now.
+    ahead of the clock: the service manager starts it again, on the clock as it is now.
     """
 
     name = "clocks"

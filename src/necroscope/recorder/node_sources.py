@@ -224,7 +224,7 @@ def _read(path: Path) -> str:
 
 
 def _allow_descriptors() -> None:
-    """A sampling event and three tracepoints a core pass the usual soft limit of 1024 on a large
+    """A sampling event and three tracepoints per core pass the usual soft limit of 1024 on a large
     machine.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

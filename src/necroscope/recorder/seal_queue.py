@@ -18,7 +18,7 @@ from necroscope.model.reading import Gap
 from necroscope.segment.lock import lock_directory
 from necroscope.segment.recording import LIVE, SEALING, segment_bytes, segment_start_ns
 
-# A node that is an hour behind will not catch up, and whoever ends the recorder waits until all of
+# A node that is an hour behind will not catch up, and a recorder that is to end waits until all of
 # them are sealed.
 MOST_WAITING: Final = 12
 _SEAL_SECONDS: Final = 600.0

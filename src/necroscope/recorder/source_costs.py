@@ -1,8 +1,8 @@
 """What each source costs, and what is done about one that costs too much: it is read less often,
 then hardly at all. No I/O.
 
-Whoever makes a hundred thousand cgroups or mounts chooses what a source has to read. The rate of
-samples, which the recorder's own budget lowers, does not help against that.
+A tenant that makes a hundred thousand cgroups or mounts chooses what a source has to read. The rate
+of samples, which the recorder's own budget lowers, does not help against that.
 """
 
 from collections.abc import Iterable

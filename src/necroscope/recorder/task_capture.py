@@ -31,13 +31,13 @@ from necroscope.sources.procfs.blocked_tasks import (
 from necroscope.symbols.broker import Broker
 from necroscope.symbols.messages import TaskDescription
 
-_TASKS_A_CORE: Final = 5
+_TASKS_PER_CORE: Final = 5
 _CORES_WITHOUT_CPU: Final = 16
 _STACK_LIMIT: Final = 4096
 _PY_SPY_SECONDS: Final = 2.0
 _PY_SPY_AT_ONCE: Final = 2
 _END_SECONDS: Final = 0.5
-# The kernel keeps this much in a pipe that nobody reads (fs.pipe-max-size); a dump that is longer
+# The kernel keeps this much in an unread pipe (fs.pipe-max-size); a dump that is longer
 # is given up.
 _PY_SPY_BYTES: Final = 1 << 20
 _LARGEST_DESCRIPTOR: Final = 1 << 20
@@ -137,7 +137,7 @@ class TaskCapture:
         if trigger.cpu != NO_CPU:
             wanted = [
                 (trigger.cpu, task)
-                for task in self._sampler.seen_on(trigger.cpu, time_ns)[:_TASKS_A_CORE]
+                for task in self._sampler.seen_on(trigger.cpu, time_ns)[:_TASKS_PER_CORE]
             ]
         else:
             cpus = sorted(self._sampler.rings.cpus)

@@ -28,8 +28,8 @@ from necroscope.model.units import NS_PER_MS, NS_PER_S
 QUIET_NS: Final = 60 * NS_PER_S
 # How long a core must be full of user code before its task is captured.
 USER_NS: Final = 4 * NS_PER_S
-# This long some work must stall for I/O, this much of the time, before anybody asks who stands
-# where.
+# This long some work must stall for I/O, this much of the time, before the recorder looks for who
+# stands where.
 IO_NS: Final = 4 * NS_PER_S
 IO_RATIO: Final = 0.6
 # And this long until they are asked once more: who has not run meanwhile stands still.

@@ -59,7 +59,7 @@ def batch_of(table: Table, block: Block) -> pa.RecordBatch:
             for c in table.columns
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(table))
-        # Offsets and indices that lead outside their buffers would crash whoever follows them.
+        # Offsets and indices that lead outside their buffers would crash their reader.
         batch.validate(full=True)
     except (ValueError, struct.error, pa.ArrowException) as error:
         raise CorruptData(f"a block of {table.name} contradicts itself: {error}") from None

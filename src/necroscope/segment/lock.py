@@ -91,8 +91,8 @@ def take_lock(descriptor: int) -> None:
 
 
 def lock_directory(path: Path) -> int | None:
-    """A descriptor that holds the lock of a directory while it is open; None if somebody else holds
-    it.
+    """A descriptor that holds the lock of a directory while it is open; None if another process
+    holds it.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -59,7 +59,7 @@ class Pin(NamedTuple):
 
 
 def make_recording(directory: Path, identity: Identity) -> None:
-    """For a directory that nobody records to: a recorder takes the lock between the two."""
+    """For a directory without a recorder: a recorder takes the lock between the two."""
     make_directory(directory)
     write_identity(directory, identity)
 
@@ -208,8 +208,8 @@ def segment_paths(directory: Path) -> list[Path]:
 
 
 def remove_leftovers(directory: Path) -> list[Path]:
-    """Remove what a crash left behind; returns the live segments that nobody sealed. For a recorder
-    that holds the lock.
+    """Remove what a crash left behind; returns the live segments that are not sealed. For a
+    recorder that holds the lock.
 
     A `.sealing` next to its `.live` may belong to a sealing child that outlived its recorder:
     sealing again clears it, under lock.
@@ -265,7 +265,7 @@ def write_pins(directory: Path, pins: list[Pin]) -> None:
 
 
 def _is_date(name: str) -> bool:
-    """Whoever made the directory may have called a segment 2026-99-99."""
+    """The recording's author may have called a segment 2026-99-99."""
     try:
         return segment_start_ns(name) >= 0
     except ValueError:

@@ -32,8 +32,8 @@ _TimedBatch = tuple[pa.RecordBatch, int, int]
 
 
 def seal(live: Path) -> Path | None:
-    """Seal a live segment, or finish an earlier try; None if somebody else is at it or nothing was
-    recorded.
+    """Seal a live segment, or finish an earlier try; None if another process is at it or nothing
+    was recorded.
     """
     sealed = live.with_name(live.name.removesuffix(LIVE))
     try:

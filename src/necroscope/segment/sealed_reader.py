@@ -34,7 +34,7 @@ class VerifiedFile:
     """`content` is as long as the file and holds what was checked so far; the rest is zeros, which
     take no memory.
 
-    Not mapped: a file that is cut while it is mapped ends whoever reads it.
+    Not mapped: a file that is cut while it is mapped kills its reader.
     """
 
     def __init__(self, path: Path, entry: TableEntry) -> None:

@@ -1,4 +1,4 @@
-"""What a recording says of itself, taken at its type and within bounds: whoever made it can claim
+"""What a recording says of itself, taken at its type and within bounds: its author can claim
 anything, and a checksum stops accidents, not authors.
 """
 

@@ -1,5 +1,5 @@
-"""A reading that may have to wait for somebody else, done in a thread, so that the recorder's loop
-never waits.
+"""A reading that may have to wait for another process, done in a thread, so that the recorder's
+loop never waits.
 
 Daemons hang and file systems hang; a socket's answer has a deadline, a file's read has none. The
 loop starts the work, looks again at each of its turns, and takes what is there. A thread that hangs

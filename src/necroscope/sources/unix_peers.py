@@ -37,7 +37,7 @@ SocketReader = Callable[[int], bytes]
 
 def peers(paths: Iterable[str]) -> list[int]:
     """The inodes of the other ends of all connections that were accepted at these paths; none where
-    the kernel does not tell.
+    the kernel does not report it.
     """
     # /var/run is a link to /run on every node; a daemon may be given either.
     names = {path.encode() for path in paths}

@@ -13,7 +13,7 @@ from necroscope.stacks.tree import Flags, Numbers
 
 # What a null becomes: an id that nothing has, and that is neither LOST nor a root.
 _NOTHING: Final = -3
-# Of a core that was sampled once only: the recorder's rate, unless somebody chose another.
+# Of a core that was sampled once only: the recorder's default rate.
 _DEFAULT_PERIOD_NS: Final = NS_PER_S / 97
 # Closer together are two events at once, not two beats of the sampling clock.
 _TOO_CLOSE_NS: Final = 10_000

@@ -1,5 +1,5 @@
 """Keeps the minutes around each catch as a recording of its own: the ring of a long night drops
-what nobody pinned.
+what is not pinned.
 
 Each is cut by `necroscope excerpt`, one at a time, in a process of the lowest priority: the node is
 under test. The first ones are kept, for the newest are in the recording anyway.

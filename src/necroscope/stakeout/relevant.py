@@ -9,7 +9,7 @@ from necroscope.analysis.report import Incident, Report
 from necroscope.model.units import NS_PER_S
 from necroscope.stakeout.outcome import Outcome, Run
 
-# A line of the log comes a moment after the trouble it tells of.
+# A line of the log comes a moment after the trouble it reports.
 _LATE_NS: Final = 2 * NS_PER_S
 
 

@@ -27,7 +27,7 @@ _KEYS: Final = [_SECOND, "cpu", "comm", "cgroup", "stack"]
 
 
 class TooManySamples(NecroscopeError):  # noqa: N818 - the name says the fact
-    """More are left than somebody can use, known before all of them are read."""
+    """More are left than a caller can use, known before all of them are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ _PARTS: Final = 60
 _HOUR_NS: Final = 3600 * NS_PER_S
 _LONG_NS: Final = 2 * _HOUR_NS
 # A row says when its wait ended, or how long it lasted by then, which it does again when it has
-# become twice as long: whoever waits in a short stretch has a row soon after it.
+# become twice as long: a task that waits in a short stretch has a row soon after it.
 REACH_NS: Final = 120 * NS_PER_S
 # Rows of a wait that went on may come without what the first ones knew.
 _KEPT: Final = (

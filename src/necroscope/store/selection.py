@@ -30,7 +30,7 @@ class Selection:
     """None is all. `cgroup` takes in those below it; `frames` is a regular expression, found in a
     function's or module's name.
 
-    It comes from whoever asks the view's server, and names come from the machine: RE2 (in Arrow)
+    It comes from clients of the view's server, and names come from the machine: RE2 (in Arrow)
     takes a time that is linear in the name, where `(a+)+$` would keep Python's own for years.
     """
 

@@ -60,7 +60,7 @@ class Broker:
         self._lock = threading.Lock()
         self._timeout_s = _FIRST_USE_S
         self._sequence = 0
-        # Questions whose answers came too late: a child that they started is nobody's.
+        # Questions whose answers came too late: a child that they started has no owner.
         self._given_up: dict[int, bytes] = {}
         self._strays: list[AdoptedProcess] = []
 

@@ -1,10 +1,10 @@
 """The process that has CAP_SYS_PTRACE in the recorder's place: it starts the children that need it,
 and reads of other processes what only it may. Standard library only.
 
-Whoever takes the recorder over can ask for what was allowed at its start, and for nothing else:
-`started_programs` are command lines of which only the last words are open, and below /proc four
-kernel-made files and the numbers of a process's sockets can be had. Everything here is decided by
-comparing words.
+An attacker that takes the recorder over can ask for what was allowed at its start, and for nothing
+else: `started_programs` are command lines of which only the last words are open, and below /proc
+four kernel-made files and the numbers of a process's sockets can be had. Everything here is decided
+by comparing words.
 
 A child is made by clone(CLONE_PARENT), so that it is the recorder's own: the recorder waits for it
 and ends it as if it had started it. Nothing here waits for a child or opens a stranger's file.

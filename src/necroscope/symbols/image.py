@@ -38,7 +38,7 @@ class BytesImage:
 
 
 class FileImage:
-    """Borrows the descriptor: whoever opened it closes it. A file of another `identity` was
+    """Borrows the descriptor: the caller that opened it closes it. A file of another `identity` was
     replaced or written to.
     """
 

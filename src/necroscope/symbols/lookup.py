@@ -82,7 +82,7 @@ class Lookup:
 
     @property
     def is_loading(self) -> bool:
-        """Started and not yet able to answer: whoever can wait asks later. Never longer than
+        """Started and not yet able to answer: a caller that can wait asks later. Never longer than
         FIRST_USE_S after the start.
         """
         child = self._child
@@ -93,8 +93,8 @@ class Lookup:
 
     @property
     def unanswered(self) -> int:
-        """Questions that got no answer because nobody was there to give one: what they asked for
-        may have a name all the same.
+        """Questions that got no answer because no process was there to give one: what they asked
+        for may have a name all the same.
         """
         return self._unanswered
 
@@ -139,7 +139,7 @@ class Lookup:
         ]
 
     def demangle(self, symbols: Sequence[str]) -> list[str]:
-        """Names of C++ and Rust as people write them; as they are if nobody answers."""
+        """Names of C++ and Rust as people write them; as they are without an answer."""
         (answer,) = self._ask(RequestKind.DEMANGLE, [list(symbols)], [()])
         return answer if answer is not None else list(symbols)
 

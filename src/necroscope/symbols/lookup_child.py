@@ -92,7 +92,7 @@ class LookupChild(Child):
         return [(sequence, result) for sequence, result in messages if self._take(sequence)]
 
     def _take(self, sequence: int) -> bool:
-        """Keep what is about the child itself; the rest is for whoever asked."""
+        """Keep what is about the child itself; the rest answers questions."""
         if sequence == READY:
             self.is_ready = True
             return False

@@ -15,8 +15,8 @@ _PAGE_BITS: Final = 12
 # An entry of more pages than this is looked at for every address instead of being noted for each of
 # its pages.
 _MOST_PAGES: Final = 16
-# Whoever writes the map could put all entries around one address. A page has no more functions than
-# bytes, and few functions are larger than 64 KiB: older ones were written over.
+# The process that writes the map could put all entries around one address. A page has no more
+# functions than bytes, and few functions are larger than 64 KiB: older ones were written over.
 _MOST_OF_PAGE: Final = 1 << _PAGE_BITS
 _MOST_LARGE: Final = 1024
 

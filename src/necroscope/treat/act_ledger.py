@@ -5,9 +5,9 @@ done.
     STATE/ID/treatment.json    what it is for, when, and in which boot
     STATE/ID/acts.jsonl        a line per act; then one line that says how it ended
 
-A treatment whose file has no last line was killed: it is taken back by its guardian, or by whoever
-comes next. A line that was cut short was not followed by its act. The ledger outlives a reboot,
-because what it undoes may: the boot id tells which acts a reboot has taken back already.
+A treatment whose file has no last line was killed: it is taken back by its guardian, or by the
+command that comes next. A line that was cut short was not followed by its act. The ledger outlives
+a reboot, because what it undoes may: the boot id tells which acts a reboot has taken back already.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class TreatmentAct:
 
 @dataclass(frozen=True, slots=True)
 class TreatmentRecord:
-    """One treatment as its ledger tells it. `outcome` is None while it is under way, or where it
+    """One treatment as its ledger reports it. `outcome` is None while it is under way, or where it
     was killed.
     """
 

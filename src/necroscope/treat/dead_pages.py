@@ -88,8 +88,8 @@ class PinningFile:
 
 @dataclass(slots=True)
 class Pins:
-    """All that was found. `dead` is how many cgroups are dead, None if it is not told; `is_cut` if
-    the time was up before all files were looked at.
+    """All that was found. `dead` is how many cgroups are dead, None if that is unknown; `is_cut`
+    if the time was up before all files were looked at.
     """
 
     ancestors: tuple[LiveAncestor, ...]

@@ -1,9 +1,9 @@
 """Pages of tmpfs and shared memory, which no reclaim frees without swap, are charged again to a
 living cgroup; their content stays as it is.
 
-A page is charged to whoever writes it first. So a file is copied, and the copy takes its name; a
-System V segment, which has no name to take, is emptied and filled again page by page, and each bite
-is saved on disk before.
+A page is charged to the cgroup that writes it first. So a file is copied, and the copy takes its
+name; a System V segment, which has no name to take, is emptied and filled again page by page, and
+each bite is saved on disk before.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ def _replace(
     if status.st_size > _FREE_RATIO * space.f_bavail * space.f_frsize:
         return "its file system has no room for a copy"
     try:
-        # Granted only while nobody else has the file open or mapped; an opener waits for us.
+        # Granted only while no other process has the file open or mapped; an opener waits for us.
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
     except OSError:
         return "a process has it open"
@@ -141,8 +141,8 @@ def _copy_bite(source: int, target: int, start: int, length: int) -> None:
 
 
 def rehome_segment(file: PinningFile, saved: Path, root: Path, bites: Bites) -> str | None:
-    """None if it is done, else why it was left. Nobody may be attached: what they write between our
-    read and our write would be lost.
+    """None if it is done, else why it was left. No process may be attached: what they write between
+    our read and our write would be lost.
     """
     assert file.segment is not None
     segment = file.segment.segment

@@ -19,7 +19,7 @@ UNIT: Final = "unit"
 # systemd's own characters (basic/unit-name.h), and the types that can be stopped without harm to
 # what they hold.
 _NAME: Final = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(service|timer|socket|path)")
-# Without these a node is lost, or nobody can log in to undo it.
+# Without these a node is lost, or an administrator cannot log in to undo it.
 _NEEDED: Final = re.compile(
     r"(systemd-.*|dbus.*|sshd?|ssh@.*|getty@.*|serial-getty@.*|NetworkManager|networking"
     r"|cloud-init.*|kubelet|containerd|docker|crio|necroscope.*)\.(service|socket|timer|path)"

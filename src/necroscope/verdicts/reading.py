@@ -77,7 +77,7 @@ def _judge_rest(
 
 
 def _judge_again(store: Store, ledger: Ledger, last_ns: int) -> None:
-    """Verdicts that rows complete which came when nobody kept the ledger any more."""
+    """Verdicts completed by rows that came after the last process kept the ledger."""
     due = ProvisionalVerdicts(store).due(ledger.incidents(), last_ns)
     for entry in due[-_MOST_AGAIN:]:
         known = entry.incident

@@ -51,7 +51,7 @@ def info_to_json(info: RecordingInfo, lead_ns: int = 0) -> dict[str, Any]:
 
 
 def info_to_text(info: RecordingInfo, lead_ns: int = 0) -> str:
-    """Names, causes and reasons come from a machine, or from whoever made the recording: no line
+    """Names, causes and reasons come from a machine, or from the recording's author: no line
     may steer a terminal.
     """
     return "\n".join(literal(line, LINE_LIMIT) for line in _lines(info, lead_ns))

@@ -175,7 +175,7 @@ def _explains(case: Case, level: float, *, is_certain: bool) -> float:
 
 def _completed_per_s(case: Case) -> tuple[float, float] | None:
     """Requests that storage completed on the whole machine, per second: in the incident and before;
-    None if nothing tells.
+    None if it is unknown.
     """
     found = []
     blocks = case.counters.rate("softirqs", "block")

@@ -181,7 +181,7 @@ def _measured_delay_s(case: Case) -> float | None:
 
 
 def _is_covered(case: Case, table: str) -> bool:
-    """Whether rows of the core, or of all cores, tell of nearly all of that time."""
+    """Whether rows of the core, or of all cores, cover nearly all of that time."""
     recorded_s = (
         case.counters.columns(table).of_core(case.core).within([_until_line(case)]).elapsed_s
     )

@@ -83,7 +83,7 @@ def _who_waited(case: Case) -> str:
 
 
 def _of_the_log(case: Case) -> Assessment:
-    """What only the log tells of: its line leads, and whom it names is the culprit, not who merely
+    """What only the log reports: its line leads, and whom it names is the culprit, not who merely
     was on the core.
     """
     first = next(

@@ -86,7 +86,7 @@ def _is_looping_container(row: NamedRow, now_ns: int) -> bool:
         return True
     if row["state"] in _DEAD_STATES and row["exit_code"] is not None:
         return row["exit_code"] != 0
-    # It runs, or nobody told how it ended.
+    # It runs, or how it ended is unknown.
     return row["started_ns"] is not None and now_ns - number(row["started_ns"]) <= RECENT_NS
 
 

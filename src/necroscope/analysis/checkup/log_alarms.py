@@ -1,5 +1,5 @@
-"""Does the kernel log tell of resets, lockups or stalls? Those of the last hour are a problem;
-older ones are only told.
+"""Does the kernel log report resets, lockups or stalls? Those of the last hour are a problem;
+older ones are only reported.
 
 A node condition made of it would otherwise stand for a day after one line.
 """
@@ -42,7 +42,7 @@ _ONLY_NOTICED: Final = frozenset({"rt_throttled"})
 def examine(node: NodeSnapshot) -> list[Finding]:
     by_kind: dict[str, list[NamedRow]] = defaultdict(list)
     for row in node.rows("events"):
-        # A line that the kernel did not write itself may be anybody's.
+        # A line that the kernel did not write itself may come from any process.
         if row["by_kernel"] and row["kind"] in _ALARMS:
             by_kind[str(row["kind"])].append(row)
     return [_finding(kind, rows, node) for kind, rows in by_kind.items()]

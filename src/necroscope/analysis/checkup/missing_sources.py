@@ -9,7 +9,7 @@ from typing import Final
 from necroscope.analysis.checkup.finding import Finding, Level, NodeSnapshot
 
 QUESTION: Final = "not-read"
-# The table that answers, and what nobody can know without it.
+# The table that answers, and what is unknown without it.
 _NEEDED: Final = {
     "cores": "whether a core is held",
     "log": "whether the kernel logged a reset, a lockup or a stall",

@@ -38,7 +38,7 @@ def held(node: NodeSnapshot) -> int | None:
 
 
 def _root(node: NodeSnapshot) -> NamedRow | None:
-    """The row of the whole hierarchy, if it tells of the dead."""
+    """The row of the whole hierarchy, if it counts dead cgroups."""
     roots = {str(row["controller"]): row for row in node.rows("cgroups") if row["path"] == "/"}
     return next(
         (

@@ -21,7 +21,7 @@ from necroscope.analysis.jobs.member import (
 # The group that is throttled or squeezed is the victim's own: the limit is to blame.
 _QUOTA, _SQUEEZE = "cpu-quota-throttle", "cpuset-squeeze"
 _OF_ALL_CORES: Final = frozenset({"vm-steal"})
-# Tasks that read or write stand, whoever they are.
+# Tasks that read or write stand, of any program.
 _STANDING_IO: Final = frozenset({"blocked-io", "writeback-stall"})
 # What lasts for less than this part of a stop does not explain it.
 _LEAST_PART: Final = 0.3

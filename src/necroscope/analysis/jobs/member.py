@@ -95,14 +95,14 @@ class Member:
 
     @property
     def signal(self) -> int:
-        """That ended it, 0 if none did; a shell tells it as exit code 128 and more."""
+        """That ended it, 0 if none did; a shell reports it as exit code 128 and more."""
         status = self.status or 0
         code = status >> 8
         return status & 0x7F or (code - 128 if 128 < code < 128 + 32 else 0)
 
     @property
     def has_failed(self) -> bool:
-        """Kernels before 6.15 tell nobody but the parent how a process ended: then its last words
+        """Kernels before 6.15 report only to the parent how a process ended: then its last words
         count.
         """
         return bool(self.status) if self.status is not None else self.words is not None

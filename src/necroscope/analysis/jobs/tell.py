@@ -304,7 +304,7 @@ def _of_nothing(
     held: Sequence[_MemberStop],
     notes: tuple[str, ...],
 ) -> JobStory:
-    """Who stopped first is said where it is known; nobody is blamed."""
+    """Who stopped first is said where it is known; no process is blamed."""
     if held:
         first: Member | None = held[0].member
         answer = f"{held[0].member.name} on {held[0].member.node} {held[0].text}; nothing that was"

@@ -20,7 +20,7 @@ from necroscope.fleet.cohorts.stratified import FourfoldTable
 # only dilutes the others.
 _BEST_CHANCE: Final = 0.05
 _LEADERS: Final = 40
-# Of those that are the same difference, the one somebody can act on is reported first.
+# Of those that are the same difference, the one an operator can act on is reported first.
 _FIRST_KINDS: Final = (
     "unit_outcome", "unit_file", "container", "executable", "sysctl", "kernel", "module",
     "config_file", "package", "nic", "thp",

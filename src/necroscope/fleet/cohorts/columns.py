@@ -83,7 +83,7 @@ def count_pairs(matrix: FactMatrix, affected: Flags) -> PairCounts:
 
 
 def matrix_of(nodes: list[str], columns: dict[Fact, list[str | None]]) -> FactMatrix:
-    """From the values of each fact, one a node."""
+    """From the values of each fact, one per node."""
     pair = np.zeros((len(columns), len(nodes)), np.int32)
     fact_of_pair: list[int] = []
     values: list[str | None] = []

@@ -49,8 +49,8 @@ def is_place(kind: str, name: str) -> bool:
 
 
 def reason_to_leave_out(kind: str, name: str) -> str | None:
-    """By name alone. A label is what somebody chose to tell nodes apart by: of those only names and
-    counts are left out.
+    """By name alone. A label is what operators chose to tell nodes apart by: of those only names
+    and counts are left out.
     """
     last = name.rsplit("/", 1)[-1]
     if _IDENTITY.fullmatch(last) and kind not in (

@@ -3,7 +3,7 @@
 At each first hit of a node, `treated` nodes with the treatment and `untreated` without could have
 been the one. If the treatment multiplies the rate by `r`, it is a treated one with probability
 r * treated / (r * treated + untreated). The chance of all hits under many ratios, taken together,
-against that under one ratio is a bet on which nobody can gain, however often it is looked at: a
+against that under one ratio is a bet on which no player can gain, however often it is looked at: a
 ratio that is outdone 20 to 1 is excluded, and stays so with a risk of 1 in 20 at any time
 (ter Schure, Perez-Ortiz, Ly and Grunwald, The safe logrank test, 2020). No node is counted twice,
 and what a silent node would have done is not guessed.
@@ -72,7 +72,7 @@ def judge_trial(hits: Sequence[TrialHit]) -> TrialResult:
     for number, hit in enumerate(hits, 1):
         weight = _RATIOS * hit.treated
         chance = weight / (weight + hit.untreated)
-        # Where one side has nobody left, a hit tells nothing.
+        # Where one side has no nodes left, a hit tells nothing.
         logs = logs + np.log(np.clip(chance if hit.is_treated else 1 - chance, 1e-300, 1.0))
         treated += hit.is_treated
         low, high = _bounds(logs)

@@ -17,8 +17,8 @@ from necroscope.fleet.collector.evidence_child import (
     RecordingOf,
 )
 
-# Of some 130 MB each while nobody asks, and of at most 512 MiB: next to the collector they fit into
-# the 2 GiB of its pod.
+# Of some 130 MB each while no question runs, and of at most 512 MiB: next to the collector they fit
+# into the 2 GiB of its pod.
 MOST_OPEN: Final = 2
 Result = TypeVar("Result")
 

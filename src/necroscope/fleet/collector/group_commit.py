@@ -79,7 +79,7 @@ class GroupCommit:
         self._writers.shutdown()
 
     def hurry(self) -> None:
-        """From now on nobody waits for others: the collector is about to end."""
+        """From now on no request waits for others: the collector is about to end."""
         self._every_s = 0.0
         self._is_full.set()
 
@@ -115,7 +115,7 @@ class GroupCommit:
                 done.set_result(None)
             else:
                 done.set_exception(error)
-                done.exception()  # whoever asked may have gone: then nobody else looks at it
+                done.exception()  # its request may have gone: then it is looked at nowhere else
 
     def _next_path(self) -> str:
         """Never one that was: a clock that is set back must not put a group in the place of

@@ -1,4 +1,4 @@
-"""Which nodes hear of a job's death: those that told of a member of it. Nodes learn it with the
+"""Which nodes hear of a job's death: those that reported a member of it. Nodes learn it with the
 answer to their next batch, and keep the minutes around it.
 
 What is known comes from the lake's newest files, so that it does not matter which of several
@@ -36,7 +36,7 @@ _BY_SIGNAL: Final = 0x7F
 
 @dataclass(slots=True)
 class _KnownJob:
-    """`nodes` with when each was last told to be part of it."""
+    """`nodes` with when each was last reported to be part of it."""
 
     nodes: dict[str, int] = field(default_factory=dict)
     died_ns: int | None = None

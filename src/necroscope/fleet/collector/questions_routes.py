@@ -42,7 +42,7 @@ _FLAME_TYPES: Final = {
     "svg": "image/svg+xml",
     "html": "text/html; charset=utf-8",
 }
-# A picture is shown by itself, and must not act for whoever is logged in.
+# A picture is shown by itself, and must not act for the user who is logged in.
 _PICTURE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox allow-scripts",

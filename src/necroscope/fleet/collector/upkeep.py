@@ -101,7 +101,7 @@ class Upkeep:
             self._try("cleaning", self._clean)
         if self._rounds % _TELL_EVERY == 0:
             self._report_progress()
-        # Arrow keeps what it has freed; between rounds nobody needs it.
+        # Arrow keeps what it has freed; between rounds it is not needed.
         pa.default_memory_pool().release_unused()
 
     def _last_round(self) -> None:

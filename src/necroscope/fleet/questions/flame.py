@@ -120,7 +120,7 @@ def _describe_omissions(stacks: Sequence[FleetStack], both: frozenset[NodeKey]) 
     rest = sum(stack.samples + stack.baseline for stack in stacks if stack.path == LEFT_OUT)
     rest += sum(stack.samples + stack.baseline for stack in stacks[_MOST_STACKS:])
     notes = (
-        [f"{rest / total:.1%} of the samples: nodes push their 200 heaviest stacks a minute"]
+        [f"{rest / total:.1%} of the samples: nodes push their 200 heaviest stacks per minute"]
         if rest
         else []
     )

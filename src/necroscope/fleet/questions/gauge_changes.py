@@ -64,7 +64,7 @@ class GaugeChange:
 def read_gauge_changes(
     questions: LakeQuestions, changes: Mapping[NodeKey, Change], span: Span
 ) -> tuple[GaugeChange, ...]:
-    """Of all numbers but uptime, which only tells of reboots."""
+    """Of all numbers but uptime, which only reports reboots."""
     if not changes or not questions.lake.days("gauges"):
         return ()
     series = read_series(questions, list(changes), span)

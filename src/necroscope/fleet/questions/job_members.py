@@ -1,4 +1,4 @@
-"""Members of jobs out of the lake, on the collector's clock: each process once, as last told.
+"""Members of jobs out of the lake, on the collector's clock: each process once, as last reported.
 
 Every row carries what the collector measured of its node's clock when it came, so nodes whose
 clocks are off are put right before anything is compared.

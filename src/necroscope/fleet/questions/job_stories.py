@@ -118,7 +118,7 @@ class _History:
 
 
 def _find_pulse_spans(questions: LakeQuestions, found: ClusterRun) -> dict[str, Span] | None:
-    """From when to when each node's recorder told of itself, by the node's clock; None while it is
+    """From when to when each node's recorder sent pulses, by the node's clock; None while it is
     too early to say.
     """
     span = found.run.end_span

@@ -38,7 +38,7 @@ _UNIT_FACTS: Final = ("unit_file", "unit_outcome", "unit_dependency")
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """`days` until it reaches the threshold: 0 if it has, None if nothing tells; `days_low` and
+    """`days` until it reaches the threshold: 0 if it has, None if it is unknown; `days_low` and
     `days_high` with the threshold's interval.
     """
 

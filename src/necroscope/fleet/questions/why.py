@@ -2,7 +2,7 @@
 
 Facts are taken as they stood before an affected node's first event: what changed after it cannot
 have been its cause. The other nodes are each looked at at the moment of an affected one, in turn,
-so that a change that all got in between favours nobody.
+so that a change that all got in between favours no side.
 """
 
 from collections.abc import Iterable, Mapping

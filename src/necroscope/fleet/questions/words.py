@@ -9,7 +9,7 @@ from necroscope.model.span import Span
 
 Words = Mapping[str, str | None]
 Json = dict[str, Any]
-# How far back a question looks if nobody says.
+# How far back a question looks by default.
 SINCE: Final = {
     "why": "-30d",
     "next": "-30d",

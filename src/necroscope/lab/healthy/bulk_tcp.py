@@ -73,5 +73,5 @@ class BulkTcp(Scenario):
     def verify(self, stage: Stage, measured: Measurements) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.7)
         rate = measured.growth(str(self.log), "sent") / stage.seconds
-        truth.impact["bytes_per_s"] = reached("bytes a second", rate, at_least=50e6)
+        truth.impact["bytes_per_s"] = reached("bytes per second", rate, at_least=50e6)
         return truth

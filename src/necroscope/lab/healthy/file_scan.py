@@ -81,5 +81,5 @@ class FileScan(Scenario):
     def verify(self, stage: Stage, measured: Measurements) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.02)
         rate = measured.growth(self.log, "read") / stage.seconds
-        truth.impact["bytes_per_s"] = reached("bytes a second", rate, at_least=10e6)
+        truth.impact["bytes_per_s"] = reached("bytes per second", rate, at_least=10e6)
         return truth

@@ -4,7 +4,7 @@ What it does: the machine's own `gzip` packs files one after the other, reading 
 cache.
 
 Seen in the wild: log rotation and every backup. One thread, one core, user time in a compression
-library: it moves between cores and leaves room to whoever wants it.
+library: it moves between cores and leaves room to tasks that want it.
 
 What must be seen: nothing wrong.
 """
@@ -50,7 +50,7 @@ def compress_again_and_again(log: str, level: int, seed: int) -> None:
 class Gzip(Scenario):
     name = "gzip"
     twin = "userspace-hog"
-    # Where nobody else wants a core it may stay on one for all its life.
+    # Where no other task wants a core it may stay on one for all its life.
     tolerates = ("userspace-hog",)
     needs = ("gzip", "ip")
 

@@ -1,6 +1,6 @@
 """A numeric program, and nothing else.
 
-What it does: one process a core multiplies and adds matrices of floating-point numbers in pure
+What it does: one process per core multiplies and adds matrices of floating-point numbers in pure
 Python: allocation, cache misses, no system calls worth the name.
 
 Seen in the wild: every training job's data loader and every notebook. User time on all cores is

@@ -45,5 +45,5 @@ class ShortProcesses(Scenario):
     def verify(self, stage: Stage, measured: Measurements) -> Truth:
         truth = busy_and_well(stage, measured, least_busy=0.2)
         rate = measured.growth("/proc/stat", "processes") / stage.seconds
-        truth.impact["forks_per_s"] = reached("processes a second", rate, at_least=60)
+        truth.impact["forks_per_s"] = reached("processes per second", rate, at_least=60)
         return truth

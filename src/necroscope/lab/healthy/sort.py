@@ -3,7 +3,7 @@
 What it does: lines of random text are sorted by the machine's own `sort` with several threads and
 little memory, so that it writes and merges temporary files, over and over.
 
-Seen in the wild: the shuffle of every batch job, and log files that somebody looks through.
+Seen in the wild: the shuffle of every batch job, and log files that an engineer looks through.
 
 What must be seen: nothing wrong: user time, some system time for the files, threads that wait for
 one another.

@@ -4,7 +4,7 @@ What it does: a program with a pool of threads. They sleep on a condition until 
 comes a few times per second, take a mutex for a moment, and sleep again. Most of them sleep for
 seconds on end.
 
-Seen in the wild: every server. A thread that waits for work is not held up by anybody.
+Seen in the wild: every server. A thread that waits for work is not held up.
 
 What must be seen: nothing wrong.
 """

@@ -2,7 +2,7 @@
 
 What it does: an application in a cgroup has more to do than its CPU quota allows. The kernel lets
 all of its threads run for some milliseconds of each period and then takes them off the cores until
-the next one, whether anybody else wants the cores or not. To its users it is slow in jumps of a
+the next one, whether other tasks want the cores or not. To its users it is slow in jumps of a
 period; the node has nothing to complain of.
 
 Seen in the wild: kubernetes #67577 (throttling of containers far below their limit), the mail of

@@ -13,7 +13,7 @@ it.
 
 What must be seen: bursts of `kswapd0` on one core in system mode in `shrink_node`, `shrink_lruvec`
 and `shrink_slab`; pages scanned by kswapd, not by the tasks themselves. No process of the workload
-is to be seen on that core: the origin is whoever fills the cache.
+is to be seen on that core: the origin is the process that fills the cache.
 """
 
 import contextlib

@@ -97,7 +97,9 @@ class NetfilterRules(Scenario):
                 "softirq share of the core", measured.shares(stage.core)["softirq"], at_least=0.6
             ),
             "packets_per_s": reached(
-                "packets a second on the core", softnet["processed"] / stage.seconds, at_most=30_000
+                "packets per second on the core",
+                softnet["processed"] / stage.seconds,
+                at_most=30_000,
             ),
             "dropped": softnet["dropped"],
             "packet_delay_p99_ms": reached(

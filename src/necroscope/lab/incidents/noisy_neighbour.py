@@ -35,7 +35,7 @@ class NoisyNeighbour(Scenario):
     name = "noisy-neighbour"
     cause = "noisy-neighbour"
     twin = "pinned-worker"
-    # Whoever waits here also waits behind a task that computes without end.
+    # A task that waits here also waits behind a task that computes without end.
     tolerates = ("userspace-hog",)
 
     def prepare(self, stage: Stage) -> None:

@@ -3,7 +3,7 @@
 What it does: a shared directory has hundreds of thousands of names in the kernel's cache. A
 configuration watcher puts its watch on it and takes it off again, over and over; each time the
 kernel marks every cached name in it, with the directory's lock held. Meanwhile several workers do
-no more than look the directory up. Path lookup takes no lock as long as nobody else does; now it
+no more than look the directory up. Path lookup takes no lock as long as no other task does; now it
 needs a reference to a locked entry, so that each worker spins until the holder is done.
 
 Seen in the wild: Alibaba's SysOM case of periodic stalls in `lockref_get_not_dead`,

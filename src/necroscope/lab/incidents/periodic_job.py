@@ -71,7 +71,7 @@ class PeriodicJob(Scenario):
         work_s = stage.random.uniform(1.2, 1.8)
         self.job = stage.invent("tool")
         arguments = (self.period_s, work_s, self.job)
-        # Its turn is at the second, whoever else wants the core.
+        # Its turn is at the second, even if other tasks want the core.
         self.scheduler = stage.start(
             start_jobs, *arguments, comm=stage.invent("agent"), cpu=stage.core, nice=-10
         )

@@ -20,7 +20,7 @@ from necroscope.lab.stage import Stage
 
 
 def add_rules(count: int) -> None:
-    """In the order of their priority; for addresses that nobody has."""
+    """In the order of their priority; for addresses that no node has."""
     netlink.make_all(
         range(count),
         lambda number: netlink.rule((0x0A000000 + number).to_bytes(4, "big"), 1000 + number),

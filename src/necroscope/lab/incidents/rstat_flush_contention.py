@@ -31,7 +31,7 @@ _QUICK_READ_S = 0.0003
 
 
 def share_pages(directory: str, name: str, count: int, path: str) -> None:
-    """Page i of the file is charged to cgroup i: to whoever touches it first."""
+    """Page i of the file is charged to cgroup i, which touches it first."""
     with open(path, "wb", buffering=0) as file:
         for number in range(count):
             cgroup = Path(directory, f"{name}-{number}")

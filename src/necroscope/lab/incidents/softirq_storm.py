@@ -79,7 +79,9 @@ class SoftirqStorm(Scenario):
                 "softirq share of the core", measured.shares(stage.core)["softirq"], at_least=0.6
             ),
             "packets_per_s": reached(
-                "packets a second on the core", softnet["processed"] / stage.seconds, at_least=3_000
+                "packets per second on the core",
+                softnet["processed"] / stage.seconds,
+                at_least=3_000,
             ),
             "dropped": reached(
                 "packets dropped because the backlog was full", softnet["dropped"], at_least=1000

@@ -2,8 +2,8 @@
 
 What it does: a database-like process keeps thousands of byte-range locks in one file. Workers on
 several cores ask again and again whether a range is free. The kernel keeps a file's locks in one
-list behind one spin lock: whoever has it walks the whole list, and all others spin for as long as
-that takes. Every core adds waiting, not work.
+list behind one spin lock: the task that has it walks the whole list, and all others spin for as
+long as that takes. Every core adds waiting, not work.
 
 Seen in the wild: the generic form of liburing #218 and openzfs #10547, where
 `native_queued_spin_lock_slowpath` was 75 % of the machine and every report named it as the cause;

@@ -1,7 +1,7 @@
 """Tens of thousands of dead memory cgroups, and an agent that has the kernel walk them every few
 seconds.
 
-What it does: a container that nobody uses crashes at every start, about once per second. Each start
+What it does: an unused container crashes at every start, about once per second. Each start
 has a memory cgroup of its own and writes one small file into a memory-backed volume. The container
 dies and its cgroup is removed; but the file's page is still charged to it, so that the kernel keeps
 the dead cgroup: a zombie. Then an agent on one core asks the kernel for something that visits every

@@ -2,7 +2,7 @@
 
 The process with the most CPU and the hottest function are what `top` and a profile show first. What
 the hottest function means is looked up in all the other recordings of the score, and so is the
-majority class: more than somebody at a node could know.
+majority class: more than an engineer at a node could know.
 """
 
 from collections import Counter

@@ -69,7 +69,7 @@ class Announcements:
     def _news(self, entry: LedgerEntry, since_ns: int) -> News | None:
         before = self._announced.get(entry.id)
         if entry.state is IncidentState.MERGED:
-            # Whoever heard of the part has heard of the whole.
+            # A notice of the part was a notice of the whole.
             if before is not None and entry.merged_into is not None:
                 self._announced.setdefault(entry.merged_into, before)
             return None

@@ -11,7 +11,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.verdicts.entry import LedgerEntry
 
 MOST: Final = 100
-# A node in trouble all day must not flood whom it tells: this many at once, then one a minute; the
+# A node in trouble all day must not flood the receiver: this many at once, then one per minute; the
 # rest is counted.
 AT_ONCE: Final = 20
 _ONE_MORE_NS: Final = 60 * NS_PER_S
@@ -28,8 +28,8 @@ class Letter:
 
 
 class Outbox:
-    """Letters stay until somebody says that they arrived, through restarts too: `as_json` goes into
-    the notebook.
+    """Letters stay until the sender reports that they arrived, through restarts too: `as_json` goes
+    into the notebook.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class BatchMaker:
     def of_verdicts(
         self, store: Store, cursor: Cursor, span: Span, tables: dict[str, Columns]
     ) -> PreparedBatch:
-        """A batch of verdicts on a window: it tells of no time that others do not tell of."""
+        """A batch of verdicts on a window: it covers no time that other batches do not."""
         known = {name: columns for name, columns in tables.items() if columns.get("time")}
         return self._prepare(
             store, cursor.copy(), span, Span(cursor.seen_to_ns, cursor.seen_to_ns), known

@@ -41,7 +41,7 @@ class Cursor:
     Segments up to `closed_through` are pushed, but for those in `open`. `seen_to_ns` is where the
     next minute begins. `packed` are pinned windows by their start: up to where their evidence is
     sent. `revision` is that of the last entry of the ledger that was sent. `left` are journals
-    that nobody writes any more, with their size. `gauges` are those that were sent last, with
+    that are not written any more, with their size. `gauges` are those that were sent last, with
     their time. `job_deaths` are jobs that died on other nodes, and when by this node's clock.
     """
 

@@ -1,4 +1,4 @@
-"""Deaths of jobs on other nodes, as the collector tells of them: those of jobs that have members
+"""Deaths of jobs on other nodes, as the collector reports them: those of jobs that have members
 here make this node keep the minutes around them, and tell how its own members stood.
 """
 

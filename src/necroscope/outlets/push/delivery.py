@@ -33,8 +33,8 @@ class DeliverySummary:
 
 
 class Delivery:
-    """`tell` gets what somebody should know: that it does not work, now and then, and that it works
-    again.
+    """`tell` gets what an operator should know: that it does not work, now and then, and that it
+    works again.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Delivery:
         return answer
 
     def take_deaths(self) -> dict[str, int]:
-        """Deaths of jobs on other nodes that the collector told of, by our clock."""
+        """Deaths of jobs on other nodes that the collector reported, by our clock."""
         found, self._deaths = self._deaths, {}
         return found
 

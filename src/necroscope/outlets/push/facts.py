@@ -81,7 +81,7 @@ class FactLedger:
         return is_new
 
     def _vanished_facts(self, reader: SegmentReader) -> list[Row]:
-        """Facts that went while nobody recorded: a whole segment that tells others of their kind
+        """Facts that went while no recorder ran: a whole segment that tells others of their kind
         does not tell them.
         """
         if reader.span[1] - reader.span[0] < _WHOLE_NS:

@@ -185,7 +185,7 @@ class Pusher:
             self._alarms.ring()
 
     def _make_urgent(self) -> None:
-        """What an alarm tells of does not wait for its minute; its last rows come seconds later."""
+        """What an alarm reports does not wait for its minute; its last rows come seconds later."""
         if self._alarms.is_due(self._recording):
             self.make(is_ended=False, most=1, is_urgent=True)
 

@@ -1,7 +1,7 @@
 """Rows of one segment that were not pushed yet: events, gaps, ends and members of jobs. Each has a
 key by which it is known again.
 
-By segment and not by time, because rows come late: a gap is written when it ends, a daemon tells of
+By segment and not by time, because rows come late: a gap is written when it ends, a daemon reports
 what was minutes ago.
 """
 
@@ -131,13 +131,13 @@ def _number(sequence: int, pattern: str | None, message: str) -> int:
     """One of an event in its boot: the record's number in the log, and which event of it this is.
 
     A record may match several patterns, and where the log keeps no numbers, records of one
-    microsecond share theirs. Whoever reads the record again finds the same.
+    microsecond share theirs. A second reading of the record finds the same.
     """
     return sequence << _EVENT_BITS | zlib.crc32(f"{pattern} {message}".encode()) >> 32 - _EVENT_BITS
 
 
 def _ended_job(event: Row, fields: str | None) -> Row | None:
-    """An end that an event tells of: a unit that was restarted after a failure, a Ray job that is
+    """An end that an event reports: a unit that was restarted after a failure, a Ray job that is
     over.
     """
     if event["kind"] not in ("unit_restart", *_RAY_ENDS):

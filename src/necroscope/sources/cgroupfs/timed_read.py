@@ -87,7 +87,7 @@ def probe(
 
 
 def _danger(has_free_core: bool, held: int | None, price_ns: float) -> str:
-    """Why a read of the root could starve somebody; empty if it could not."""
+    """Why a read of the root could starve a core; empty if it could not."""
     if not has_free_core:
         return "every core takes network interrupts, and would be held for as long as it takes"
     if held is None:
@@ -141,7 +141,7 @@ def _time_read(path: bytes, core: int, *, is_root: bool) -> TimedRead:
     try:
         answer, _ = child.communicate(timeout=TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
-        child.kill()  # it dies when the walk is over; nobody waits for that
+        child.kill()  # it dies when the walk is over, and is not waited for
         return TimedRead(os.fsdecode(path), None, is_root)
     if child.returncode or not answer:
         facts = (

@@ -1,4 +1,4 @@
-"""What is known of one container, whoever told it."""
+"""What is known of one container, from any daemon."""
 
 from typing import NamedTuple
 

@@ -294,7 +294,7 @@ class Containers(Source):
         ]
 
     def _lay_together(self, found: _Round) -> dict[str, ContainerState]:
-        """By id; a container whose id nobody tells by its pod and name."""
+        """By id; a container without a known id by its pod and name."""
         running = found.running or {}
         states = {container: self._with_names(state) for container, state in running.items()}
         for container, last in self._last_states.items():

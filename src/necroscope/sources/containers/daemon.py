@@ -128,8 +128,8 @@ class ContainerDaemon:
         return tuple(marks) or None
 
     def _events(self, realtime_ns: int) -> tuple[list[ContainerEvent], set[_EventKey]]:
-        """What is not told yet, and what then is. One may be booked a little after its time: so it
-        goes back a second.
+        """Events not reported yet, and the keys of those known then. An event may be booked a
+        little after its time, so it goes back a second.
         """
         since_ns = self._since_ns
         if since_ns is None:

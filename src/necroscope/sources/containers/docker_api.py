@@ -35,7 +35,7 @@ _ID: Final = re.compile(r"[0-9a-f]{12,64}")
 
 
 class ListedContainer(NamedTuple):
-    """A container as the list tells it."""
+    """A container as the list reports it."""
 
     container: str
     name: str

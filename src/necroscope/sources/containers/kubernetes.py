@@ -30,7 +30,7 @@ _TARGET: Final = re.compile(
 
 class LoggedContainer(NamedTuple):
     """`restarts` is the highest number of a log, `restarted_ns` when that log was made; the id
-    where a link tells it.
+    where a link reports it.
     """
 
     namespace: str

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from necroscope.model.container_paths import parse_unit
 from necroscope.model.names import LINE_LIMIT, clean
 
-# They make containers because somebody asks them to; that one is looked for.
+# They make containers for a client; that client is looked for.
 _RUNTIME_UNITS: Final = frozenset(
     f"{name}.service"
     for name in (

@@ -1,7 +1,7 @@
 """Hashes of the executables of running services: the same program from two places is the same
 program, whatever it is called.
 
-Slow on purpose: a hash costs CPU and disk, and nobody waits for it. `known` holds hashes by
+Slow on purpose: a hash costs CPU and disk, and no reader waits for it. `known` holds hashes by
 identity: each file is read once.
 """
 
@@ -67,8 +67,8 @@ def _service_executables(root: Path) -> dict[str, Path]:
                 found.setdefault(path, link)
                 if b":/system.slice/" in (read_bytes(link.parent / "cgroup", _CGROUP_BYTES) or b""):
                     of_system.add(path)
-    # Of too many those of the system's own services come first: whoever daemonises programs of his
-    # own must not push them out.
+    # Of too many those of the system's own services come first: a user who daemonises programs of
+    # his own must not push them out.
     return dict(sorted(found.items(), key=lambda item: (item[0] not in of_system, item[0])))
 
 

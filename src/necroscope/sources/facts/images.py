@@ -1,5 +1,5 @@
 """The images that a container daemon holds on this node, by Docker's Engine API, which Podman
-serves too: what an image brought along is known before anybody starts it.
+serves too: what an image brought along is known before it is started.
 """
 
 import json

@@ -123,7 +123,7 @@ def _rings(control: socket.socket, device: str) -> Iterator[Fact]:
 
 
 def _ask(control: socket.socket, device: str, command: int, numbers: int) -> tuple[int, ...] | None:
-    """The numbers behind the command word; None if the driver does not tell."""
+    """The numbers behind the command word; None if the driver does not report it."""
     buffer = ctypes.create_string_buffer(struct.pack("=I", command), 4 + 4 * numbers)
     try:
         # struct ifreq: the device's name and a pointer to the request.

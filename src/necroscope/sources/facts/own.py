@@ -43,7 +43,7 @@ _ENVIRON_BYTES: Final = 1 << 17
 _PROCESS_LIMIT: Final = 5_000
 _PROGRAM_LIMIT: Final = 200
 _MOST_VALUES: Final = 8
-# Whoever starts processes chooses their values: beyond these, further ones are not kept.
+# Users who start processes choose their values: beyond these, further ones are not kept.
 _MOST_SEEN: Final = 64
 _LARGEST_FILE: Final = 1 << 18
 _NAME: Final = re.compile(r"[\w][\w./ -]{0,127}")

@@ -21,7 +21,7 @@ from necroscope.sources.systemd.bus import (
 from necroscope.sources.systemd.unit_state import ListedUnit
 
 UNIT_LIMIT: Final = 2_000
-# Longer than the recorder would wait: nobody does here, and systemd reads every unit file for it.
+# Longer than the recorder would wait: it does not here, and systemd reads every unit file for it.
 _TIMEOUT_S: Final = 20.0
 _SUFFIXES: Final = (".service", ".timer", ".socket", ".target")
 _ENABLED: Final = ("enabled", "enabled-runtime", "linked", "generated", "alias")
@@ -46,7 +46,7 @@ _FILES: Final = ("FragmentPath", "DropInPaths")
 _ALL_SERVICES: Final = BusQuestion(
     MANAGER_PATH, MANAGER, "ListUnitsByPatterns", ((), ("*.service",))
 )
-# Restarts without anybody asking that make a loop.
+# Automatic restarts that make a loop.
 _LOOP: Final = 3
 
 

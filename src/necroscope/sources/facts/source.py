@@ -192,7 +192,9 @@ class Facts(Source):
         return [(now.time_ns, *key, value)]
 
     def _complete(self, now: Moment) -> list[Row]:
-        """All but hashes have come: what was not told again is gone, unless nobody could tell."""
+        """All but hashes have come: a fact that was not reported again is gone, unless a collector
+        failed.
+        """
         self._trouble = SourceUnavailable("; ".join(self._troubles)) if self._troubles else None
         self._skip = set()
         rows: list[Row] = []
@@ -212,7 +214,7 @@ class Facts(Source):
         return rows
 
     def _forget(self, kind: str, now: Moment) -> list[Row]:
-        """Facts of this kind that were not told again."""
+        """Facts of this kind that were not reported again."""
         gone = [key for key in self._facts if key[0] == kind and key not in self._seen]
         for key in gone:
             del self._facts[key]

@@ -1,6 +1,6 @@
 """Files in which a kernel that ended left its log: pstore, systemd's archive of it, crash dumps.
 
-Anybody may write to /var/crash on some systems: only files of root in directories of root count.
+Any user may write to /var/crash on some systems: only files of root in directories of root count.
 """
 
 import contextlib

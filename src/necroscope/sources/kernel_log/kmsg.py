@@ -107,7 +107,8 @@ class KmsgReader:
         self._next_sequence = record.sequence + 1
         self._last_time_ns = time_ns
         severity, facility = record.priority & 7, record.priority >> 3 & 0x7FFF
-        # The kernel gives facility 0 to nobody else: what is written to the device gets another.
+        # The kernel gives facility 0 to no other writer: what is written to the device gets
+        # another.
         text = clean_line(record.text.rstrip(b"\n"))
         lines.append(LogLine(time_ns, record.sequence, severity, facility, facility == 0, text))
 

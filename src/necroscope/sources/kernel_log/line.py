@@ -17,7 +17,7 @@ class LogLine(NamedTuple):
     """One record of the log, which stays one: a newline in it is a driver's, or part of a name that
     a user chose, and only the pattern of its beginning tells which.
 
-    `sequence` is its key within a boot; `by_kernel` is False where anybody may have written it.
+    `sequence` is its key within a boot; `by_kernel` is False where any process may have written it.
     """
 
     time_ns: int

@@ -50,8 +50,9 @@ class Pattern(NamedTuple):
     the cheap first test.
 
     A sequence takes its kind from its weightiest line. `alarm`: the recorder must know at once.
-    `traced`: a register dump, call trace or table follows in lines that name nobody. `multiline`:
-    the driver prints several lines in one record, and none of them holds a name that a user chose.
+    `traced`: a register dump, call trace or table follows in lines that name no process.
+    `multiline`: the driver prints several lines in one record, and none of them holds a name that a
+    user chose.
     """
 
     id: str

@@ -17,7 +17,7 @@ from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.sequences import Sequencer
 from necroscope.sources.readiness import Readiness
 
-LINES_A_SECOND: Final = 1000
+LINES_PER_SECOND: Final = 1000
 BUDGET_NS: Final = 50 * NS_PER_MS
 _BATCH: Final = 128
 # How far a log's clock and ours may lie apart, about.
@@ -55,7 +55,7 @@ class KernelLog(Source):
         self._opened_ns = 0
         self._history_to_ns = 0
         self._second_ns = 0
-        self._left = LINES_A_SECOND
+        self._left = LINES_PER_SECOND
 
     def descriptor(self) -> int:
         return self._readiness.fileno()
@@ -141,7 +141,7 @@ class KernelLog(Source):
 
     def _room(self, now_ns: int) -> int:
         if now_ns - self._second_ns >= NS_PER_S:
-            self._second_ns, self._left = now_ns, LINES_A_SECOND
+            self._second_ns, self._left = now_ns, LINES_PER_SECOND
         return self._left
 
     def _reading(
@@ -154,6 +154,6 @@ class KernelLog(Source):
             reading.rows["log"] = log
         if unlogged:
             times = [line.time_ns for line in unlogged]
-            cause = f"more than {LINES_A_SECOND} kernel log lines per second"
+            cause = f"more than {LINES_PER_SECOND} kernel log lines per second"
             reading.gaps.append(Gap("log", min(times), max(times), cause, lost=len(unlogged)))
         return reading

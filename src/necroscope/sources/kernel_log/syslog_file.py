@@ -16,7 +16,7 @@ from necroscope.model.units import NS_PER_S, NS_PER_US
 from necroscope.sources.kernel_log.byte_lines import ByteLines
 from necroscope.sources.kernel_log.line import NEWLINE, LogLine, clean_line
 
-# The kernel's facility has a file of its own in kern.log; into the others anybody can write
+# The kernel's facility has a file of its own in kern.log; into the others any process can write
 # `kernel: ` with logger(1).
 FILES: Final = {"var/log/kern.log": True, "var/log/messages": False, "var/log/syslog": False}
 HISTORY_BYTES: Final = 256 * 1024
@@ -41,9 +41,9 @@ def parse(
     """A line of the kernel's, or None. The kernel's own stamp is the finer one, where it is of this
     boot.
 
-    It then stands for the sequence number too, where nobody else can have written it: it is the
-    same whenever the file is read. Without it nothing tells where a record begins: the line may be
-    the second half of a name that a user chose.
+    It then stands for the sequence number too, where no other process can have written it: it is
+    the same whenever the file is read. Without it nothing tells where a record begins: the line may
+    be the second half of a name that a user chose.
     """
     match = _LINE.match(raw)
     if match is None:

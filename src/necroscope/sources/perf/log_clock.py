@@ -31,7 +31,7 @@ class LogClock:
 
     def __init__(self) -> None:
         self._ring: Ring | None = None
-        # Without the kernel's part anybody may open it.
+        # Without the kernel's part any user may open it.
         flags = abi.FLAG_DISABLED | abi.FLAG_COMM | abi.FLAG_SAMPLE_ID_ALL | abi.FLAG_EXCLUDE_KERNEL
         attr = abi.EventAttr(abi.TYPE_SOFTWARE, abi.SW_DUMMY, abi.SAMPLE_TIME, flags)
         try:

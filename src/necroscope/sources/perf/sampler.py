@@ -31,7 +31,7 @@ from necroscope.sources.perf.rings import (
 from necroscope.sources.perf.seen_tasks import SeenTask, SeenTasks
 from necroscope.symbols.task_cgroup import find_own_roots
 
-# Which modules the kernel has: /proc/modules (kernel/module), because no record of perf tells of
+# Which modules the kernel has: /proc/modules (kernel/module), because perf has no records of
 # one that comes or goes.
 
 
@@ -319,7 +319,7 @@ class Sampler(Source):
             self._reload_allowed_ns = now.monotonic_ns
             self.profile.kernel.may_reload = True
             self._choose_filter()
-            # No record tells of modules, and before Linux 5.1 none of BPF programs either: they may
+            # No record reports modules, and before Linux 5.1 none of BPF programs either: they may
             # be others by now.
             if self._modules.have_changed() or not self.rings.tells_kernel_code:
                 self.profile.kernel.note_change()

@@ -1,4 +1,4 @@
-"""Who was on a core just now: the rows of the last turns, kept for whoever looks closer at a
+"""Who was on a core just now: the rows of the last turns, kept for a closer look at a
 core.
 """
 

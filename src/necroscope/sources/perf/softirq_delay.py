@@ -95,7 +95,7 @@ class SoftirqDelay(Source):
         return difference(before, data, worst, now, self._cpus)
 
     def _begin_rest(self, now: Moment, ticks: int) -> list[Gap]:
-        """A gap already at the beginning, in case nobody is there to tell of the end."""
+        """A gap already at the beginning, in case no recorder is there to report the end."""
         if not ticks:
             return []
         self.close()

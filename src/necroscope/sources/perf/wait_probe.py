@@ -91,7 +91,7 @@ class WaitProbe:
 
     @property
     def sees_calls(self) -> bool:
-        """False where the kernel does not tell in which system call a task sleeps."""
+        """False where the kernel does not report in which system call a task sleeps."""
         return self._asleep is not None
 
     def asleep(self, pids: Iterable[int]) -> list[AsleepTask]:

@@ -63,7 +63,7 @@ def waited_ns(record: bytes) -> int:
 
 
 def is_late(record: bytes) -> bool:
-    """It tells of a rhythm, not of a wait."""
+    """It describes a rhythm, not a wait."""
     return int.from_bytes(record[layout.KIND : layout.KIND + 4], "little") == layout.LATE
 
 

@@ -39,7 +39,7 @@ from necroscope.sources.perf.wait_layout import (
 _STEADY, _PERIOD, _SWITCHES, _ARRIVAL, _SEEN = 4, 8, 16, 24, 32
 _PLACE_SHIFT: Final = 6
 _ENOUGH: Final = 5
-# Shorter ones are loops that poll, longer ones are not a rhythm that somebody waits for.
+# Shorter ones are loops that poll, longer ones are not a rhythm that other tasks wait for.
 _SHORTEST_NS, _LONGEST_NS = 10_000_000, 90_000_000_000
 _LEAST_LATE_NS: Final = 200_000_000
 # A period may differ from the one before by this part of it: 1/32.

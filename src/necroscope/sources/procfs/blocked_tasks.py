@@ -5,7 +5,7 @@ How often each was given a core, from /proc/PID/schedstat, tells a second look w
 at all meanwhile.
 
 All processes are looked at, which takes milliseconds on a large node: for a moment that deserves
-it, not for every second. None of these files waits for the process it tells of.
+it, not for every second. None of these files waits for the process it describes.
 """
 
 import os
@@ -20,7 +20,7 @@ from necroscope.model.names import clean
 _MOST_TASKS: Final = 16
 _MOST_OF_USER: Final = 12
 _LONGEST_S: Final = 0.2
-# clone, fork, vfork and clone3: whoever waits there waits for a child that it made itself.
+# clone, fork, vfork and clone3: a task there waits for a child that it made itself.
 _FORKS: Final = {"x86_64": {56, 57, 58, 435}, "aarch64": {220, 435}}.get(os.uname().machine, {435})
 _FILE_BYTES: Final = 8192
 _STATE, _PROCESSOR = 0, 36  # fields of /proc/PID/stat after the name

@@ -11,7 +11,7 @@ from necroscope.model.units import NS_PER_S
 _HALF_RANGE: Final = 1 << 31
 _MASK: Final = (1 << 32) - 1
 # More than a core takes of interrupts, softirqs or packets.
-_MOST_A_SECOND: Final = 10_000_000
+_MOST_PER_SECOND: Final = 10_000_000
 
 
 def increases_32_bit(
@@ -31,5 +31,5 @@ def rises_32_bit(rises: Sequence[int], elapsed_ns: int) -> Sequence[int] | None:
     if min(rises, default=0) >= 0:
         return rises
     wrapped = [rise & _MASK for rise in rises]
-    most = min(_HALF_RANGE, _MOST_A_SECOND * elapsed_ns // NS_PER_S)
+    most = min(_HALF_RANGE, _MOST_PER_SECOND * elapsed_ns // NS_PER_S)
     return wrapped if max(wrapped) <= most else None

@@ -81,8 +81,8 @@ def _number(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-# An interrupt that nobody has requested ends with its trigger instead of an action: `2-edge`, `27
-# Level`.
+# An interrupt that no driver has requested ends with its trigger instead of an action: `2-edge`,
+# `27 Level`.
 _NO_ACTION: Final = re.compile(r"\d*[- ]?(?:edge|level|fasteoi)?", re.IGNORECASE)
 
 

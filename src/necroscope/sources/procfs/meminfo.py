@@ -37,7 +37,7 @@ class Meminfo:
         self.numbers = NamedNumbers((*_NAMES.values(), "SwapFree:"))
 
     def parse(self, data: bytes) -> list[int | None]:
-        """The values of COLUMNS, None where this kernel does not tell."""
+        """The values of COLUMNS, None where this kernel does not report it."""
         return self.columns(self.numbers.parse(data))
 
     def columns(self, numbers: list[int | None]) -> list[int | None]:

@@ -141,7 +141,7 @@ class NetworkCounters(Source):
 
     def _read_conntrack(self) -> tuple[Values, int | None]:
         """Rises, and the entries; all None where nothing is tracked: no module, or no right to see
-        its table. At the first read of all they are 0, which nobody sees.
+        its table. At the first read of all they are 0, which is not recorded.
         """
         nothing: Values = [None] * len(_CONNTRACK)
         if self._rest:

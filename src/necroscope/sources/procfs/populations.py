@@ -75,7 +75,7 @@ class Populations(Source):
         self._walk_due_ns = self._slabs_due_ns = 0
         self._walked_ns = -_PERIOD_NS
         self._is_walk_wanted = False
-        # Of the slab caches, when they were last read; None if the kernel does not tell.
+        # Of the slab caches, when they were last read; None if the kernel does not report it.
         self._slab_bytes: int | None = None
         self._walk_error: NecroscopeError | None = None
 

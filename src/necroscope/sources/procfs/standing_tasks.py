@@ -2,7 +2,7 @@
 core, between two looks at /proc (proc(5), Documentation/scheduler/sched-stats.rst).
 
 A look at all processes takes some ten microseconds each, so there is one every few seconds: only
-long waits are seen, of processes and not of threads, and nobody is named as being in the way.
+long waits are seen, of processes and not of threads, and no task is named as being in the way.
 """
 
 import os

@@ -3,7 +3,7 @@
 namespace calls it, and of a process that is traced its tracer.
 
 Asked for waits that have lasted long only, and within bounds: a node may have a hundred thousand
-locks and threads. None of these files waits for the process it tells of.
+locks and threads. None of these files waits for the process it describes.
 """
 
 import os
@@ -127,7 +127,7 @@ def parse_locks(data: bytes, waiter: int) -> int | None:
     """Of /proc/locks (fs/locks.c) the process that has the lock for which this one waits.
 
     `3: FLOCK  ADVISORY  WRITE 71 08:01:1234 0 EOF`, then `3: -> FLOCK ...` for each that waits. A
-    lock of an open file description is nobody's (-1).
+    lock of an open file description has no owner (-1).
     """
     holders: dict[bytes, int] = {}
     for line in data.split(b"\n"):

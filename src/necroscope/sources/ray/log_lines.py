@@ -1,4 +1,4 @@
-"""Ray's log lines that tell of deaths, losses and hangs: texts of src/ray/gcs, src/ray/raylet,
+"""Ray's log lines that report deaths, losses and hangs: texts of src/ray/gcs, src/ray/raylet,
 python/ray/exceptions.py.
 
     [2026-11-16 01:41:05,492 W 20185 20185] (gcs_server) gcs_health_check_manager.cc:209: Health
@@ -54,7 +54,7 @@ PATTERNS: Final = (
         "ray_node_dead",
         rb"(?P<node>this) node(?: manager)? has (?:mistakenly )?been marked (?:as )?dead",
     ),
-    # A restart is wanted only after a death that nobody asked for.
+    # A restart is wanted only after a death that was not requested.
     _pattern(
         "ray_actor_died",
         rb"Actor is failed on worker (?P<worker><ID>) at node (?P<node><ID>), need_reschedule ="

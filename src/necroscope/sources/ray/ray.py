@@ -28,7 +28,7 @@ _EVERY_NS: Final = 5 * NS_PER_S
 # ask its cluster.
 _SELDOM_NS: Final = 60 * NS_PER_S
 _KNOWN_LIMIT: Final = 10_000
-# Anybody may write to these files: a stamp from long ago would make its segment reach there.
+# Any user may write to these files: a stamp from long ago would make its segment reach there.
 _OLDEST_NS: Final = 30 * 86_400 * NS_PER_S
 _ERRORS: Final = ("ray_node_dead", "ray_job_failed", "ray_object_lost", "ray_fetch_timeout")
 

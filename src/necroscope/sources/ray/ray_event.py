@@ -8,7 +8,7 @@ from necroscope.sources.service_event import Fields
 
 
 class RayEvent(NamedTuple):
-    """`time_ns` is the machine's clock, None where nothing tells it. `key` names what it happened
+    """`time_ns` is the machine's clock, None where it is unknown. `key` names what it happened
     to: told only once for each.
     """
 

@@ -1,8 +1,8 @@
 """The log files of Ray's latest session: below the node's own /tmp/ray, and below that of each
 container a raylet or GCS runs in.
 
-Anybody may write there. So every path is resolved inside the root it belongs to, only regular files
-are opened, none blocks, and their number and the bytes read of them at a time are bounded.
+Any user may write there. So every path is resolved inside the root it belongs to, only regular
+files are opened, none blocks, and their number and the bytes read of them at a time are bounded.
 """
 
 import fnmatch
@@ -147,7 +147,7 @@ class SessionLogs:
     its start.
 
     A node of many cores has more files of workers than are held open. So how far each was read is
-    kept by its identity: one that is opened again is read on from there, and not told a second
+    kept by its identity: one that is opened again is read on from there, and not reported a second
     time.
     """
 
@@ -243,7 +243,7 @@ class SessionLogs:
                         descriptor = open_in_root(root_descriptor, folder + b"/" + listed.name)
                         if (
                             descriptor is None
-                        ):  # one that we may not read takes nobody's place until it grows
+                        ):  # one that we may not read takes no other file's place until it grows
                             self._offsets[listed.identity] = listed.size_bytes
                             continue
                         file = FollowedFile(

@@ -77,7 +77,7 @@ class Bus:
             raise _unavailable(error) from None
 
     def messages(self, questions: list[BusQuestion]) -> list[wire.Message | None]:
-        """The answers unread, for whoever wants to know only whether they are as the last time."""
+        """The answers unread, for a caller that only compares them with the last ones."""
         self._socket.set_deadline(self._timeout_s)
         self._socket.allow_bytes(_ROUND_BYTES)
         answers: list[wire.Message | None] = []
@@ -110,8 +110,8 @@ class Bus:
         self._begin()
 
     def _begin(self) -> None:
-        """dbus-daemon lets anybody in, looks for the user's groups, and hangs up without a word if
-        it finds none.
+        """dbus-daemon accepts every connection, looks for the user's groups, and hangs up without a
+        word if it finds none.
 
         It never finds those of a user that systemd made up for a service, which it may not ask
         (SYSTEMD_NSS_DYNAMIC_BYPASS).
@@ -193,5 +193,5 @@ def _unavailable(error: wire.MalformedMessage) -> SourceUnavailable:
 
 
 def runs_systemd(root: Path) -> bool:
-    """As sd_booted(3) tells."""
+    """As sd_booted(3) reports."""
     return (root / "run/systemd/system").is_dir()

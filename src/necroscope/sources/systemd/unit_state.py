@@ -37,7 +37,7 @@ _REPEATS: Final = ("OnUnitActiveUSec", "OnUnitInactiveUSec")
 
 
 class ListedUnit(NamedTuple):
-    """A unit as ListUnits tells it."""
+    """A unit as ListUnits reports it."""
 
     name: str
     load_state: str

@@ -10,7 +10,7 @@ from necroscope.model.units import NS_PER_S
 from necroscope.store.query import Store
 from necroscope.views.prometheus.exposition import Counter, Metric
 
-# Ray tells of a lost object after ten minutes; a failing source's gap is written when it or its
+# Ray reports a lost object after ten minutes; a failing source's gap is written when it or its
 # segment (an hour at most) ends.
 _EVENT_BACK_NS: Final = 660 * NS_PER_S
 _GAP_BACK_NS: Final = 3700 * NS_PER_S

@@ -25,7 +25,7 @@ from necroscope.views.prometheus.softirq_figures import SoftirqFigures
 from necroscope.views.prometheus.verdict_figures import VerdictFigures
 from necroscope.views.prometheus.wait_figures import WaitFigures
 
-# Gauges tell of the last minute: it is read at the start, also where counting begins later.
+# Gauges describe the last minute: it is read at the start, also where counting begins later.
 _MINUTE_NS: Final = 60 * NS_PER_S
 # A store keeps what it has read of each segment for the next question; of those from before an hour
 # none will come.

@@ -34,8 +34,8 @@ class Position(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Shares of the time that passed, in the order of `MODES`; what they leave of 1 is time nobody
-    accounted for.
+    """Shares of the time that passed, in the order of `MODES`; what they leave of 1 is time that
+    was not accounted for.
     """
 
     shares: tuple[float, ...]

@@ -126,7 +126,7 @@ class TopApp(App[None]):
         return [core.cpu for core in self.shown.cores] if self.shown else []
 
     def _silent_ns(self) -> int:
-        """For how long the newest moment has been the same, by a clock that nobody can step."""
+        """For how long the newest moment has been the same, by a clock that cannot be stepped."""
         span, now_ns = self._source.span(), self._monotonic_ns()
         newest_ns = span[1] if span else None
         if newest_ns != self._newest_ns:

@@ -59,7 +59,7 @@ class CorePictures:
         """Starts to read a long recording while the browser opens: what it asks for first is all of
         it.
 
-        Nobody need wait for it, and what goes wrong is reported to the next one who asks.
+        No request has to wait for it; what goes wrong is reported to the next request.
         """
         return self._readers.submit(self._read_ahead, cpus)
 
@@ -135,7 +135,7 @@ class CorePictures:
 
     def _read(self, key: _Key) -> CoreBytes:
         span = key.hour * PART_NS, (key.hour + 1) * PART_NS
-        # It is kept, so it must be whole; nobody waits for it longer than the patience above.
+        # It is kept, so it must be whole; no request waits for it longer than the patience above.
         limit = TimeLimit(math.inf)
         return core_bytes(
             read_core_modes(

@@ -38,7 +38,7 @@ def test_the_rate_is_in_the_label() -> None:
 
 
 def test_a_disk_that_gives_nothing_is_no_scan() -> None:
-    with pytest.raises(ImpactMissing, match="bytes a second"):
+    with pytest.raises(ImpactMissing, match="bytes per second"):
         scan().verify(STAGE, measured(1_000))
 
 

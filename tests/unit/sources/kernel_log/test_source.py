@@ -13,7 +13,7 @@ from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.sources.kernel_log import source
 from necroscope.sources.kernel_log.line import LogLine
-from necroscope.sources.kernel_log.source import LINES_A_SECOND, KernelLog
+from necroscope.sources.kernel_log.source import LINES_PER_SECOND, KernelLog
 
 KIND, BY_KERNEL, MESSAGE = (
     TABLES["events"].index_of(name) for name in ("kind", "by_kernel", "message")
@@ -159,7 +159,7 @@ def test_more_lines_than_the_rate_are_counted_as_a_gap_but_all_are_understood(
         log.say(f"chatter {n}", n)
     log.say("NVRM: Xid (PCI:0000:44:00): 79, GPU has fallen off the bus", 5000)
     reading = kernel.read(now(1))
-    assert len(reading.rows["log"]) == LINES_A_SECOND
+    assert len(reading.rows["log"]) == LINES_PER_SECOND
     assert [row[KIND] for row in reading.rows["events"]] == ["gpu_xid"]
     (gap,) = reading.gaps
     assert (gap.table, gap.lost, gap.from_ns, gap.to_ns) == (
