@@ -4,11 +4,11 @@ zone is only a proxy.
 
 import time
 from collections.abc import Iterator
-from urllib.parse import parse_qs
 
 import pytest
 from tests.drawn_fleet import CAUSE, JOB, UNIT, drawn_fleet
 from tests.integration.drawn_incident import HOSTILE
+from tests.integration.opened_page import changed, collect_errors, words
 from tests.served_collector import served
 
 from necroscope.cli.view import recording_of
@@ -46,34 +46,13 @@ def page(context, address: str) -> Iterator:
     test.
     """
     page = context.new_page()
-    messages: list[str] = []
-    page.on("pageerror", lambda error: messages.append(str(error)))
-    page.on(
-        "console",
-        lambda message: messages.append(message.text) if message.type == "error" else None,
-    )
+    messages = collect_errors(page)
     page.goto(f"{address}/#token={TOKEN}&since=-48h")
     page.wait_for_selector("#why")
     yield page
     page.close()
     # A question that cannot be answered is a 400; the page shows why.
     assert [text for text in messages if "status of 400" not in text] == []
-
-
-def words(page) -> dict[str, str]:
-    """The state as it stands in the address."""
-    return {
-        name: values[0]
-        for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()
-    }
-
-
-def changed(page, action) -> dict[str, str]:
-    """The state after an action that changes it."""
-    before = page.evaluate("location.hash")
-    action()
-    page.wait_for_function("before => location.hash !== before", arg=before)
-    return words(page)
 
 
 def opened(page, tab: str, shown: str) -> str:

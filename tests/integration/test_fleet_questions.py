@@ -8,13 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from tests.collector_process import collector
 from tests.fleet_lakes import CLUSTER, UNIT, draw_story
+from tests.object_store import lake_url, object_store
 
 from necroscope.fleet.tokens import Grant, entry_text
 
@@ -40,24 +38,10 @@ def ask(name: str, *source: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def store() -> Iterator[str]:
     """The URL of a lake in an object store on loopback."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "x",
-        "AWS_SECRET_ACCESS_KEY": "x",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    address = "http://{}:{}".format(*server.get_host_and_port())
-    client = boto3.client("s3", endpoint_url=address, region_name="us-east-1")
-    client.create_bucket(Bucket="fleet")
-    client.close()
-    yield (
-        f"s3://fleet/lake?region=us-east-1&scheme=http&endpoint_override={quote(address, safe='')}"
-    )
-    server.stop()
+    with object_store() as address:
+        yield lake_url(address, "lake")
 
 
 def test_a_lake_in_an_object_store_answers_as_a_directory_does(store: str, tmp_path: Path) -> None:

@@ -6,47 +6,30 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 from tests.collector_process import collector
 from tests.fleet_batches import START_NS, made_batch, put_in_inbox, rows_in, sequences_in
+from tests.object_store import lake_url, object_store
 
 from necroscope.fleet.compaction import ABANDONED_NS, Compactor
 from necroscope.fleet.lake import Lake
 from necroscope.fleet.lake_files import LakeError, NotInLake
 from necroscope.fleet.merging import TOGETHER, Merger
 
-BUCKET = "fleet"
 DAY_NS = 86_400 * 10**9
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
     """The address of an object store with our bucket."""
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "x",
-            "AWS_SECRET_ACCESS_KEY": "x",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }.items():
-            environment.setenv(name, value)
-        server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        server.start()
-        host, port = server.get_host_and_port()
-        address = f"http://{host}:{port}"
-        client = boto3.client("s3", endpoint_url=address, region_name="us-east-1")
-        client.create_bucket(Bucket=BUCKET)
-        client.close()
+    with object_store() as address:
         yield address
-        server.stop()
 
 
 @pytest.fixture
 def url(store: str, tmp_path: Path) -> str:
-    return f"s3://{BUCKET}/{tmp_path.name}?region=us-east-1&scheme=http&endpoint_override={quote(store, safe='')}"
+    return lake_url(store, tmp_path.name)
 
 
 def test_objects_are_put_listed_read_and_deleted(url: str) -> None:
@@ -101,16 +84,13 @@ def test_two_collectors_work_on_one_store_and_one_may_be_killed(url: str, tmp_pa
 
 
 def test_a_bucket_that_is_not_there_is_an_error_with_facts(url: str) -> None:
-    lake = Lake.open(url.replace(f"s3://{BUCKET}/", "s3://nobodys/"))
+    lake = Lake.open(url.replace("s3://fleet/", "s3://nobodys/"))
     with pytest.raises(LakeError, match="refuses"):
         lake.put("inbox/a", b"x")
 
 
 def test_a_store_that_is_away_is_an_error_within_its_time_limit(tmp_path: Path, store: str) -> None:
-    lake = Lake.open(
-        "s3://fleet/x?region=us-east-1&scheme=http&endpoint_override="
-        + quote("http://127.0.0.1:1", safe="")
-    )
+    lake = Lake.open(lake_url("http://127.0.0.1:1", "x"))
     began_s = time.monotonic()
     with pytest.raises(LakeError) as caught, contextlib.suppress(NotInLake):
         lake.put("inbox/a", b"x")

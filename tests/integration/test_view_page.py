@@ -4,12 +4,12 @@ incident.
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import pytest
 from tests.drawn_node import at
 from tests.integration.conftest import served
 from tests.integration.drawn_incident import HOSTILE, drawn_incident, write
+from tests.integration.opened_page import changed, collect_errors, words
 
 WIDE = {"width": 1440, "height": 1000}
 SOON_MS = 20_000
@@ -28,33 +28,12 @@ def page(browser, address: str) -> Iterator:
     context = browser.new_context(viewport=WIDE, color_scheme="dark", accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(SOON_MS)
-    messages: list[str] = []
-    page.on("pageerror", lambda error: messages.append(str(error)))
-    page.on(
-        "console",
-        lambda message: messages.append(message.text) if message.type == "error" else None,
-    )
+    messages = collect_errors(page)
     page.goto(address)
     page.wait_for_selector("#flame canvas")
     yield page
     context.close()
     assert messages == []
-
-
-def words(page) -> dict[str, str]:
-    """The state as it stands in the address."""
-    return {
-        name: values[0]
-        for name, values in parse_qs(page.evaluate("location.hash.slice(1)")).items()
-    }
-
-
-def changed(page, action) -> dict[str, str]:
-    """The state after an action that changes it."""
-    before = page.evaluate("location.hash")
-    action()
-    page.wait_for_function("before => location.hash !== before", arg=before)
-    return words(page)
 
 
 def window_s(state: dict[str, str]) -> tuple[float, float]:
