@@ -19,7 +19,7 @@ from necroscope.views.format import (
 )
 from necroscope.views.tui.core_detail import SAMPLES_S
 from necroscope.views.tui.header import draw_header
-from necroscope.views.tui.line import MODE_LETTERS, Line, StyledSpan, fit_line
+from necroscope.views.tui.line import MODE_LETTERS, Line, StyledSpan, fit_line, key_line
 from necroscope.views.tui.screen import (
     CapturedTask,
     CoreDetail,
@@ -173,11 +173,4 @@ def _keys(width: int) -> Line:
         ("?", "help"),
         ("q", "quit"),
     )
-    return fit_line(
-        tuple(
-            span
-            for key, does in keys
-            for span in (StyledSpan(f" {key} ", "key"), StyledSpan(f"{does} "))
-        ),
-        width,
-    )
+    return key_line(keys, width)

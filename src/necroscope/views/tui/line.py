@@ -4,6 +4,7 @@ columns made of them.
 Nothing here reads markup: text from the machine stays the text it is.
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from necroscope.views.format import cells, fit
@@ -44,6 +45,12 @@ def fit_line(line: Line, width: int) -> Line:
         spans.append(span)
         left -= size
     return (*spans, StyledSpan(" " * left))
+
+
+def key_line(keys: Iterable[tuple[str, str]], width: int) -> Line:
+    """What keys do, in one line: each key, and a word or two."""
+    spans = ((StyledSpan(f" {key} ", "key"), StyledSpan(f"{does} ")) for key, does in keys)
+    return fit_line(tuple(span for pair in spans for span in pair), width)
 
 
 def spread(left: Line, right: Line, width: int) -> Line:

@@ -6,7 +6,7 @@ from necroscope.views.format import cells, fit, time_of_day
 from necroscope.views.tui.core_list import draw_list
 from necroscope.views.tui.core_map import MapShape, draw_map
 from necroscope.views.tui.header import draw_header
-from necroscope.views.tui.line import Line, StyledSpan, fit_line
+from necroscope.views.tui.line import Line, StyledSpan, fit_line, key_line
 from necroscope.views.tui.screen import Position, Screen, ScreenEvent
 
 _TASK_LINES: Final = 4
@@ -77,11 +77,4 @@ def _keys(screen: Screen, width: int) -> Line:
         ("?", "help"),
         ("q", "quit"),
     )
-    return fit_line(
-        tuple(
-            span
-            for key, does in keys
-            for span in (StyledSpan(f" {key} ", "key"), StyledSpan(f"{does} "))
-        ),
-        width,
-    )
+    return key_line(keys, width)
