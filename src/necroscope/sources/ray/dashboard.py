@@ -12,7 +12,7 @@ from necroscope.model.units import NS_PER_MS
 from necroscope.sources.daemon_socket import DaemonSocket
 from necroscope.sources.http_get import http_get
 from necroscope.sources.ray.event_files import JOB_ENDS
-from necroscope.sources.ray.ray_event import RayEvent
+from necroscope.sources.ray.ray_event import UNEXPECTED_FORM, RayEvent
 
 TIMEOUT_S: Final = 10.0
 _ANSWER_BYTES: Final = 16 << 20
@@ -90,14 +90,7 @@ class Dashboard:
             )
         try:
             return events + parse_nodes(self._get(_NODES)[1]) + parse_jobs(self._get(_JOBS)[1])
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-            ArithmeticError,
-        ) as error:
+        except UNEXPECTED_FORM as error:
             raise SourceUnavailable(
                 f"Ray's dashboard answers in an unknown form: {error!r}"
             ) from None

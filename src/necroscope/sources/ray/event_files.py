@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from necroscope.model.names import clean
 from necroscope.model.units import NS_PER_MS, NS_PER_S
-from necroscope.sources.ray.ray_event import RayEvent
+from necroscope.sources.ray.ray_event import UNEXPECTED_FORM, RayEvent
 
 TELLING: Final = re.compile(
     rb"RAY_NODE_REMOVED|RAY_DRIVER_FAILURE|status (FAILED|SUCCEEDED)|\"(DEAD|FAILED|SUCCEEDED)\""
@@ -28,14 +28,7 @@ def parse(line: bytes, _read_ns: int = 0) -> RayEvent | None:
         event = json.loads(line)
         read = _READERS.get(event["source_type"])
         return read(event) if read is not None else None
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        ArithmeticError,
-    ):  # int of JSON's Infinity
+    except UNEXPECTED_FORM:
         return None
 
 
