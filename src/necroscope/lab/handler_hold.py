@@ -9,7 +9,7 @@ from typing import ClassVar
 from necroscope.lab.measured import Measurements
 from necroscope.lab.network import FAR_ADDRESS, NEAR_ADDRESS
 from necroscope.lab.packets import flood
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownOrigin, Scenario, Truth, reached, softirq_culprit
 from necroscope.lab.stage import Stage
 
 _EVERYBODY = "ff:ff:ff:ff:ff:ff"
@@ -63,12 +63,11 @@ class HandlerHold(Scenario):
             "packets_per_s": round(softnet["processed"] / stage.seconds, 1),
             "dropped": softnet["dropped"],
         }
-        names = (f"swapper/{stage.core}", self.sender.comm, self.owner)
         return Truth(
             impact,
             core=stage.core,
             mode="softirq",
-            culprit=KnownCulprit(f"ksoftirqd/{stage.core}", also=names),
+            culprit=softirq_culprit(stage.core, self.sender.comm, self.owner),
             origin=KnownOrigin("process", self.owner, also=(self.sender.comm,)),
             handlers=self.handlers,
         )

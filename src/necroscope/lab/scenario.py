@@ -43,6 +43,13 @@ class KnownCulprit:
     also: tuple[str, ...] = ()
 
 
+def softirq_culprit(core: int, *others: str) -> KnownCulprit:
+    """Who holds a core with softirqs: the kernel's own threads of it, or, as right, who made them
+    necessary.
+    """
+    return KnownCulprit(f"ksoftirqd/{core}", also=(f"swapper/{core}", *others))
+
+
 @dataclass(frozen=True, slots=True)
 class KnownOrigin:
     """The object to act on. `kind`: unit, container, cgroup, process, setting, device, kernel,

@@ -20,11 +20,11 @@ from necroscope.lab.network import FAR_ADDRESS, NEAR_ADDRESS
 from necroscope.lab.packets import flood
 from necroscope.lab.scenario import (
     CannotProvoke,
-    KnownCulprit,
     KnownOrigin,
     Scenario,
     Truth,
     reached,
+    softirq_culprit,
 )
 from necroscope.lab.stage import Stage
 
@@ -110,12 +110,11 @@ class NetfilterRules(Scenario):
             "packets_lost": delays.lost,
             "packets_sent": delays.sent,
         }
-        softirq_thread = f"ksoftirqd/{stage.core}"
         return Truth(
             impact,
             core=stage.core,
             mode="softirq",
-            culprit=KnownCulprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
+            culprit=softirq_culprit(stage.core, self.sender.comm),
             origin=KnownOrigin(
                 "setting", "netfilter rules", also=("iptables rules", "nftables rules")
             ),

@@ -20,7 +20,7 @@ import time
 from necroscope.lab.measured import Measurements
 from necroscope.lab.network import NEAR_ADDRESS
 from necroscope.lab.packets import flood
-from necroscope.lab.scenario import KnownCulprit, KnownOrigin, Scenario, Truth, reached
+from necroscope.lab.scenario import KnownOrigin, Scenario, Truth, reached, softirq_culprit
 from necroscope.lab.stage import Stage
 
 _BROADCAST = "198.18.0.3"
@@ -90,12 +90,11 @@ class SoftirqStorm(Scenario):
             "packet_delay_p99_ms": measured.delays().p99_ms,
             "packets_lost": measured.delays().lost,
         }
-        softirq_thread = f"ksoftirqd/{stage.core}"
         return Truth(
             impact,
             core=stage.core,
             mode="softirq",
-            culprit=KnownCulprit(softirq_thread, also=(f"swapper/{stage.core}", self.sender.comm)),
+            culprit=softirq_culprit(stage.core, self.sender.comm),
             origin=KnownOrigin(
                 "process", self.sender.comm, also=(self.listener.comm, self.network.far_device)
             ),
