@@ -145,6 +145,16 @@ def with_span(since: str) -> Callable[[Command], Command]:
     return add
 
 
+def with_failure(command: Command) -> Command:
+    """`--event` and `--cause`: the failure that a question is about."""
+    with_cause = click.option(
+        "--cause", metavar="SLUG", help="a verdict's cause: zombie-memcg-walk, ..."
+    )(command)
+    return click.option(
+        "--event", metavar="KIND", help="an event: nic_reset, soft_lockup, oom_kill, ..."
+    )(with_cause)
+
+
 def with_limit(command: Command) -> Command:
     """`--limit`, of a list whose newest come first."""
     return click.option(

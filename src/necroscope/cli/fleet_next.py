@@ -2,13 +2,12 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
+from necroscope.cli.fleet_asking import AnswerSource, show, with_failure, with_source, with_span
 from necroscope.views.fleet.next import next_to_text
 
 
 @click.command("next")
-@click.option("--event", metavar="KIND", help="an event: nic_reset, soft_lockup, oom_kill, ...")
-@click.option("--cause", metavar="SLUG", help="a verdict's cause: zombie-memcg-walk, ...")
+@with_failure
 @click.option("--where", metavar="EXPR", help="explain it among these nodes only")
 @with_span("-30d")
 @with_source

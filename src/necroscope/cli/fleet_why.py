@@ -2,13 +2,12 @@
 
 import click
 
-from necroscope.cli.fleet_asking import AnswerSource, show, with_source, with_span
+from necroscope.cli.fleet_asking import AnswerSource, show, with_failure, with_source, with_span
 from necroscope.views.fleet.why import why_to_text
 
 
 @click.command("why")
-@click.option("--event", metavar="KIND", help="an event: nic_reset, soft_lockup, oom_kill, ...")
-@click.option("--cause", metavar="SLUG", help="a verdict's cause: zombie-memcg-walk, ...")
+@with_failure
 @click.option("--job-failed", is_flag=True, help="explain the nodes that jobs died of")
 @click.option("--where", metavar="EXPR", help="only among these nodes: 'zone=a and image!=old*'")
 @with_span("-30d")
