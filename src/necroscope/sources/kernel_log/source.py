@@ -11,10 +11,12 @@ from necroscope.errors import SourceUnavailable
 from necroscope.model.event import Event
 from necroscope.model.reading import Alarm, Gap, Moment, Reading, Rows, Source
 from necroscope.model.units import NS_PER_MS, NS_PER_S
-from necroscope.sources.kernel_log.fallback import open_log
+from necroscope.sources.kernel_log.journal import JournalctlReader
+from necroscope.sources.kernel_log.kmsg import KmsgReader
 from necroscope.sources.kernel_log.line import LogLine, LogReader
 from necroscope.sources.kernel_log.patterns import PatternSet
 from necroscope.sources.kernel_log.sequences import Sequencer
+from necroscope.sources.kernel_log.syslog_file import SyslogReader
 from necroscope.sources.readiness import Readiness
 
 LINES_PER_SECOND: Final = 1000
@@ -157,3 +159,26 @@ class KernelLog(Source):
             cause = f"more than {LINES_PER_SECOND} kernel log lines per second"
             reading.gaps.append(Gap("log", min(times), max(times), cause, lost=len(unlogged)))
         return reading
+
+
+def open_log(root: Path, to_time_ns: Callable[[int], int]) -> LogReader:
+    """The best log that can be read. /dev/kmsg alone has sequence numbers, and so knows what it
+    lost.
+    """
+    refusals = []
+    for open_reader, where in (
+        (KmsgReader.open, root / "dev/kmsg"),
+        (JournalctlReader.open, root),
+        (SyslogReader.open, root),
+    ):
+        try:
+            reader: LogReader = open_reader(where, to_time_ns)
+        except SourceUnavailable as refusal:
+            refusals.append(refusal.facts)
+        else:
+            return reader
+    raise SourceUnavailable(
+        f"cannot read the kernel log: {'; '.join(refusals)}",
+        "give CAP_SYSLOG, or set sysctl kernel.dmesg_restrict=0; in a container mount the node's"
+        " /dev/kmsg",
+    )
