@@ -127,14 +127,6 @@ def encode_note(name: str, values: Mapping[str, object]) -> bytes:
     return _pack(name, KIND_NOTE, 0, (0, 0), json.dumps(values).encode())
 
 
-def decode_block(table: Table, block: Block) -> Rows:
-    """The rows of a block; CorruptData if its content contradicts itself."""
-    try:
-        return rows_of(table, block.header.rows, payload_buffers(table, block.raw()))
-    except (ValueError, IndexError, TypeError, struct.error) as error:
-        raise CorruptData(f"a block of {table.name} contradicts itself: {error}") from None
-
-
 def rows_of(table: Table, count: int, buffers: Iterable[memoryview]) -> Rows:
     """The rows that these buffers hold."""
     left = iter(buffers)

@@ -224,7 +224,7 @@ def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
     whole recording is judged: who leaks shows over minutes.
     """
     from necroscope.analysis.engine import diagnose
-    from necroscope.analysis.jobs.reading import read_members, read_node
+    from necroscope.analysis.jobs.reading import Standing, newest_members, read_node
     from necroscope.analysis.jobs.runs import runs
     from necroscope.analysis.jobs.tell import tell
     from necroscope.model.span import Span
@@ -248,9 +248,12 @@ def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
                 "device": resets[0].device,
             }
     span = Span(from_ns, to_ns)
+    standing = Standing(store, span)
+    last_ns = min(to_ns, store.info().to_ns or to_ns)
+    members = [standing.of(member, last_ns) for member in newest_members(store, span)]
     ended = [
         run
-        for run in runs(read_members(store, span))
+        for run in runs(members)
         if any(one.ended_ns is not None and span.contains(one.ended_ns) for one in run.members)
     ]
     for run in ended[:1]:

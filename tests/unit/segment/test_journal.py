@@ -4,10 +4,11 @@ import errno
 import os
 
 import pytest
+from tests.decoded_block import decode_block
 
 from necroscope.model.tables import TABLES
 from necroscope.segment import journal
-from necroscope.segment.block import Block, decode_block
+from necroscope.segment.block import Block
 from necroscope.segment.journal import JournalWriteError, JournalWriter, SegmentHeader
 from necroscope.segment.journal_reader import JournalReader, read_blocks
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.decoded_block import decode_block
 
 from necroscope.model.tables import TABLES
-from necroscope.segment.block import MAGIC, Block, decode_block
+from necroscope.segment.block import MAGIC, Block
 from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.journal_reader import Hole, JournalReader, read_blocks
 

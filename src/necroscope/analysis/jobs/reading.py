@@ -31,13 +31,6 @@ _QUOTA: Final = ("path", "visible", "throttled_ns", "nr_throttled")
 _TICK: Final = ("time", "cpu", "state", "elapsed_ns", "cpu_ns", "delay_ns")
 
 
-def read_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
-    """With how each stood before its end; those that live, before the end of the span."""
-    standing = Standing(recording, span)
-    last_ns = min(span.to_ns, recording.info().to_ns or span.to_ns)
-    return [standing.of(member, last_ns) for member in newest_members(recording, span, node)]
-
-
 def newest_members(recording: Recording, span: Span, node: str | None = None) -> list[Member]:
     """Of each process its last row of the span."""
     rows = read(recording, "job_members", span)
