@@ -66,14 +66,14 @@ def diagnose(
         or not (info.tables or recording.gaps(info.from_ns, info.to_ns + 1))
     ):
         return Report(info.schema, info.node, None, None, (), (), ("nothing is recorded yet",))
-    whole = Span(info.from_ns, info.to_ns + 1)
+    extent = Span(info.from_ns, info.to_ns + 1)
     if span is not None:
-        whole = Span(max(whole[0], span[0]), min(whole[1], span[1]))
+        extent = Span(max(extent[0], span[0]), min(extent[1], span[1]))
     notes: list[str] = []
     found = (
-        _incidents(cases(recording, whole, notes, progress, wanted))
+        _incidents(cases(recording, extent, notes, progress, wanted))
         if at_ns is None
-        else _about(recording, whole, at_ns, core, notes)
+        else _about(recording, extent, at_ns, core, notes)
     )
     incidents = [one for one in found if core is None or at_ns is not None or concerns(one, core)]
     numbered = (replace(one, id=f"{format_moment(one.from_ns)}-{_place(one)}") for one in incidents)
@@ -81,9 +81,9 @@ def diagnose(
     return Report(
         info.schema,
         info.node,
-        *whole,
+        *extent,
         ordered,
-        tuple(recording.gaps(*whole)),
+        tuple(recording.gaps(*extent)),
         tuple(notes),
         at_ns,
         core,
@@ -92,7 +92,7 @@ def diagnose(
 
 def cases(
     recording: Recording,
-    whole: Span,
+    extent: Span,
     notes: list[str],
     progress: Progress | None = None,
     wanted: Wanted | None = None,
@@ -101,7 +101,7 @@ def cases(
     case when it is over.
     """
     still_open: list[OpenIncident] = []
-    parts = list(stretches(whole))
+    parts = list(stretches(extent))
     is_read = False
     for number, (around, own) in enumerate(parts):
         node = _node(recording, around, notes)
@@ -109,9 +109,9 @@ def cases(
         found = [one for one in _clusters(node) if one.span[1] > own[0] and one.span[0] < own[1]]
         found = [one for one in found if wanted is None or wanted(_candidate(one))]
         still_open, fresh = carry_on(still_open, found)
-        over = [one for one in still_open if not goes_on(one.cluster, own, whole)]
+        over = [one for one in still_open if not goes_on(one.cluster, own, extent)]
         chosen = _select(fresh, notes)
-        here = [one for one in chosen if not goes_on(one, own, whole)]
+        here = [one for one in chosen if not goes_on(one, own, extent)]
         for place, case in enumerate(
             [*_cases(recording, over), *(case_of(node, one) for one in here)]
         ):
@@ -123,7 +123,7 @@ def cases(
             OpenIncident(around, node.episodes, one) for one in chosen if one not in here
         ]
     if not is_read:
-        raise _unreadable(recording, whole)
+        raise _unreadable(recording, extent)
 
 
 def _incidents(found: Iterator[Case]) -> Iterator[Incident]:
@@ -134,10 +134,10 @@ def _incidents(found: Iterator[Case]) -> Iterator[Incident]:
 
 
 def _about(
-    recording: Recording, whole: Span, at_ns: int, core: int | None, notes: list[str]
+    recording: Recording, extent: Span, at_ns: int, core: int | None, notes: list[str]
 ) -> Iterator[Incident]:
     """What happened around a moment, also if nothing was wrong."""
-    around = Span(max(whole[0], at_ns - STRETCH_NS // 2), min(whole[1], at_ns + STRETCH_NS // 2))
+    around = Span(max(extent[0], at_ns - STRETCH_NS // 2), min(extent[1], at_ns + STRETCH_NS // 2))
     node = _node(recording, around, notes)
     if node.is_blank:
         raise _unreadable(recording, around)

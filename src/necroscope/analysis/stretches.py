@@ -28,22 +28,22 @@ class OpenIncident:
     cluster: Cluster
 
 
-def stretches(whole: Span) -> Iterator[tuple[Span, Span]]:
+def stretches(extent: Span) -> Iterator[tuple[Span, Span]]:
     """What is read together, and the part of it whose incidents it reports."""
-    count = max(1, round((whole[1] - whole[0]) / STRETCH_NS))
-    bounds = [whole[0] + (whole[1] - whole[0]) * place // count for place in range(count + 1)]
+    count = max(1, round((extent[1] - extent[0]) / STRETCH_NS))
+    bounds = [extent[0] + (extent[1] - extent[0]) * place // count for place in range(count + 1)]
     for from_ns, to_ns in pairwise(bounds):
         yield (
-            Span(max(whole[0], from_ns - _MARGIN_NS), min(whole[1], to_ns + _MARGIN_NS)),
+            Span(max(extent[0], from_ns - _MARGIN_NS), min(extent[1], to_ns + _MARGIN_NS)),
             Span(from_ns, to_ns),
         )
 
 
-def goes_on(cluster: Cluster, own: Span, whole: Span) -> bool:
+def goes_on(cluster: Cluster, own: Span, extent: Span) -> bool:
     """Whether the next stretch may see more of it: it reaches into what both see, or it comes at a
     program's own beat.
     """
-    if own[1] >= whole[1]:
+    if own[1] >= extent[1]:
         return False
     is_beat = (
         any(episode.kind is EpisodeKind.BURST for episode in cluster.episodes)

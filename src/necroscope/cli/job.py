@@ -97,12 +97,12 @@ def story(run: JobRun, stores: dict[str, Store]) -> JobStory:
 
 def _all(store: Store, node: str) -> list[Member]:
     """A member that lives is written again with each segment."""
-    whole = _whole_span(store)
-    found = newest_members(store, whole, node)
-    return [replace(one, seen_ns=min(one.seen_ns + _SEGMENT_NS, whole.to_ns)) for one in found]
+    extent = _extent(store)
+    found = newest_members(store, extent, node)
+    return [replace(one, seen_ns=min(one.seen_ns + _SEGMENT_NS, extent.to_ns)) for one in found]
 
 
-def _whole_span(store: Store) -> Span:
+def _extent(store: Store) -> Span:
     first_ns, last_ns = store.span()
     return Span(first_ns, last_ns + 1)
 
@@ -111,7 +111,7 @@ def failed_jobs(store: Store) -> list[str]:
     """Newest first."""
     if not store.info().tables.get("job_members"):
         return []
-    found = runs(newest_members(store, _whole_span(store)))
+    found = runs(newest_members(store, _extent(store)))
     failed = [run for run in found if outcome_of(run.members) == "failed"]
     return [clean(run.job) for run in sorted(failed, key=lambda run: -run.to_ns)]
 

@@ -43,8 +43,8 @@ def make_bundle(
     """The window as a bundle; `held` are the incidents in it, on `cores`. None if even the smallest
     one is too large.
     """
-    whole = Span(max(window[0], window[1] - LONGEST_NS), window[1])
-    for span, folded in _choices(whole, held, cores):
+    extent = Span(max(window[0], window[1] - LONGEST_NS), window[1])
+    for span, folded in _choices(extent, held, cores):
         with (
             contextlib.suppress(TooManySamples),
             tempfile.TemporaryDirectory(dir=work, prefix="bundle-") as directory,
@@ -60,27 +60,27 @@ def make_bundle(
 
 
 def _choices(
-    whole: Span, held: Sequence[Span], cores: frozenset[int]
+    extent: Span, held: Sequence[Span], cores: frozenset[int]
 ) -> Iterator[tuple[Span, FoldedCores]]:
     """Ever less: of the other cores first, then of the time before."""
     first_ns, last_ns = (
-        min([start for start, _ in held] or [whole[0]]),
-        max([end for _, end in held] or [whole[1]]),
+        min([start for start, _ in held] or [extent[0]]),
+        max([end for _, end in held] or [extent[1]]),
     )
 
     def around(before_s: int, after_s: int) -> Span:
         return Span(
-            max(whole[0], first_ns - before_s * NS_PER_S),
-            min(whole[1], last_ns + after_s * NS_PER_S),
+            max(extent[0], first_ns - before_s * NS_PER_S),
+            min(extent[1], last_ns + after_s * NS_PER_S),
         )
 
-    yield whole, FoldedCores(cores)
-    yield whole, FoldedCores(cores, around(30, 10), None, keeps_histograms=False)
-    yield whole, FoldedCores(cores, around(15, 5), around(60, 15), keeps_histograms=False)
+    yield extent, FoldedCores(cores)
+    yield extent, FoldedCores(cores, around(30, 10), None, keeps_histograms=False)
+    yield extent, FoldedCores(cores, around(15, 5), around(60, 15), keeps_histograms=False)
     yield around(120, 30), FoldedCores(cores, around(10, 0), around(30, 10), keeps_histograms=False)
     brief_ns = min(last_ns, first_ns + 60 * NS_PER_S)
     yield (
-        Span(max(whole[0], first_ns - 60 * NS_PER_S), brief_ns),
+        Span(max(extent[0], first_ns - 60 * NS_PER_S), brief_ns),
         FoldedCores(cores, Span(0, 0), Span(first_ns, brief_ns), keeps_histograms=False),
     )
 

@@ -98,9 +98,9 @@ def sweep(
     before = causes_before(lake, waiting) if waiting else {}
     keeper = _Keeper(lake, clock_ns)
     try:
-        for count, judged in enumerate(judges(waiting, clock_ns()) if waiting else (), 1):
-            _count(swept, judged, before, tell)
-            keeper.add(judged)
+        for count, judgement in enumerate(judges(waiting, clock_ns()) if waiting else (), 1):
+            _count(swept, judgement, before, tell)
+            keeper.add(judgement)
             progress(count, len(waiting))
     finally:
         keeper.flush()
@@ -108,20 +108,24 @@ def sweep(
     return swept
 
 
-def _count(swept: SweepResult, judged: BundleJudgement, before: dict[Key, str], tell: Tell) -> None:
-    path = judged.evidence.path
-    if judged.unread is not None:
-        swept.unread[path] = judged.unread
-        tell(f"not judged: {path}: {judged.unread}")
+def _count(
+    swept: SweepResult, judgement: BundleJudgement, before: dict[Key, str], tell: Tell
+) -> None:
+    path = judgement.evidence.path
+    if judgement.unread is not None:
+        swept.unread[path] = judgement.unread
+        tell(f"not judged: {path}: {judgement.unread}")
         return
     swept.judged += 1
-    if judged.broken is not None:
-        swept.broken[path] = judged.broken
-        tell(f"broken: {path}: {judged.broken}")
-    swept.incidents += judged.rows.num_rows
-    for row in judged.rows.select(["id", "cause"]).to_pylist():
+    if judgement.broken is not None:
+        swept.broken[path] = judgement.broken
+        tell(f"broken: {path}: {judgement.broken}")
+    swept.incidents += judgement.rows.num_rows
+    for row in judgement.rows.select(["id", "cause"]).to_pylist():
         swept.causes[row["cause"]] += 1
-        old = before.get((judged.evidence.cluster, judged.evidence.node, row["id"]), row["cause"])
+        old = before.get(
+            (judgement.evidence.cluster, judgement.evidence.node, row["id"]), row["cause"]
+        )
         if old != row["cause"]:
             swept.changed[old, row["cause"]] += 1
 
@@ -137,18 +141,18 @@ class _Keeper:
         self._held_bytes = 0
         self._flushed_s = time.monotonic()
 
-    def add(self, judged: BundleJudgement) -> None:
-        if judged.unread is not None:
+    def add(self, judgement: BundleJudgement) -> None:
+        if judgement.unread is not None:
             return
-        self._held.append(judged)
-        self._held_bytes += judged.rows.nbytes
+        self._held.append(judgement)
+        self._held_bytes += judgement.rows.nbytes
         is_late = time.monotonic() - self._flushed_s >= _FLUSH_S
         if is_late or len(self._held) >= _FLUSH_BUNDLES or self._held_bytes >= _FLUSH_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """The rows first: a note must not speak of verdicts that may never come."""
-        rows = [judged.rows for judged in self._held if judged.rows.num_rows]
+        rows = [judgement.rows for judgement in self._held if judgement.rows.num_rows]
         if rows:
             write_rows(
                 self._lake, "incidents", pa.concat_tables(rows), self._writer, self._clock_ns()

@@ -63,9 +63,9 @@ class Processes:
                     return []
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
-                    judged = future.result()
-                    del under_way[judged.evidence.path]
-                    yield judged
+                    judgement = future.result()
+                    del under_way[judgement.evidence.path]
+                    yield judgement
         except BrokenProcessPool:
             return list(under_way.values())
         finally:

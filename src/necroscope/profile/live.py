@@ -101,7 +101,7 @@ class LiveProfile:
         self._own_roots = own_roots
         self._cgroups: dict[str, int] = {}
         self._cgroup_paths: list[str] = []
-        self._asked: defaultdict[int, int] = defaultdict(int)
+        self._ask_counts: defaultdict[int, int] = defaultdict(int)
         self._guessed: list[tuple[int, int]] = []
         self._unanswered = 0
         self._stacks_taken = 0
@@ -146,7 +146,7 @@ class LiveProfile:
         """Call it right after a turn, when nothing is half written."""
         if self.core.start_segment(_MOST_FUNCTIONS):
             self.names.forget()
-            self._asked.clear()
+            self._ask_counts.clear()
         self._stacks_taken = self._frames_taken = 0
         if len(self._cgroup_paths) > _MOST_CGROUPS:
             self._cgroups.clear()
@@ -251,7 +251,7 @@ class LiveProfile:
             pid_and_blocks = wanted.setdefault(question.module, (question.pid, set()))
             pid_and_blocks[1].add(question.where)
             if (
-                self._asked[question.module] >= _FEW_QUESTIONS
+                self._ask_counts[question.module] >= _FEW_QUESTIONS
                 and question.last - question.first < _MOST_BLOCKS
             ):
                 pid_and_blocks[1].update(range(question.first, question.last + 1))
@@ -265,7 +265,7 @@ class LiveProfile:
             requests.append(
                 UserRequest(pid, os.fsdecode(path), major, minor, inode, tuple(sorted(blocks)))
             )
-            self._asked[number] += 1
+            self._ask_counts[number] += 1
         for number, request, answer in zip(
             wanted, requests, self._lookup.user_functions(requests), strict=True
         ):

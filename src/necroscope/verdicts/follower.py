@@ -104,13 +104,13 @@ class Follower:
         if is_first:
             self._attempt(fresh)
         self._plan.is_waiting = False
-        due, seen = self._due(end_ns, is_live=is_live)
+        due, candidates = self._due(end_ns, is_live=is_live)
         again = self._provisional.due(self._recent(end_ns), end_ns)
         if due or again or not is_live or end_ns - self._stretch_ns >= _STRETCH_NS:
             self._attempt(fresh)
             found = self._judge(fresh, due, again, is_live=is_live)
         else:
-            found = Round(self._end_incidents(seen, end_ns), judged)
+            found = Round(self._end_incidents(candidates, end_ns), judged)
         settled_ns = end_ns - _UNSETTLED_NS if is_live else end_ns
         self._judged = Span(judged[0], max(judged[1], settled_ns))
         return replace(found, judged=self._judged)
@@ -174,25 +174,27 @@ class Follower:
     ) -> tuple[list[IncidentCandidate], list[IncidentCandidate]]:
         """Those to judge now, and all that were seen."""
         due: list[IncidentCandidate] = []
-        seen: list[IncidentCandidate] = []
+        candidates: list[IncidentCandidate] = []
 
         def note(candidate: IncidentCandidate) -> bool:
-            seen.append(candidate)
+            candidates.append(candidate)
             if self._plan.is_due(candidate, end_ns, is_live=is_live):
                 due.append(candidate)
             return False
 
         _diagnose(self._store, Span(end_ns - _LOOK_BACK_NS, end_ns + 1), note)
-        return due, seen
+        return due, candidates
 
-    def _end_incidents(self, seen: Sequence[IncidentCandidate], end_ns: int) -> list[LedgerEntry]:
+    def _end_incidents(
+        self, candidates: Sequence[IncidentCandidate], end_ns: int
+    ) -> list[LedgerEntry]:
         """What was judged with nearly all of it in view is over: that needs no second verdict."""
-        judgement = Judgement(end_ns - _LOOK_BACK_NS, end_ns, True, (), seen)
+        judgement = Judgement(end_ns - _LOOK_BACK_NS, end_ns, True, (), candidates)
         going_on = [one for one in self._ledger.incidents() if one.state is IncidentState.OPEN]
         over = [
             entry
             for entry in going_on
-            if (own := [one for one in seen if is_same(one, entry.incident)])
+            if (own := [one for one in candidates if is_same(one, entry.incident)])
             and all(judgement.is_over(one.to_ns) for one in own)
         ]
         return changes(over, judgement, self._ledger.revision)
@@ -215,11 +217,11 @@ class Follower:
         are known, and more is known of them now.
         """
         end_ns = fresh.to_ns
-        seen: list[IncidentCandidate] = []
+        candidates: list[IncidentCandidate] = []
         wanted_now: list[IncidentCandidate] = []
 
         def wanted(candidate: IncidentCandidate) -> bool:
-            seen.append(candidate)
+            candidates.append(candidate)
             is_due = self._plan.is_due(candidate, end_ns, is_live=is_live)
             if is_due := is_due or any(is_same(candidate, one.incident) for one in again):
                 wanted_now.append(candidate)
@@ -237,7 +239,7 @@ class Follower:
             return Round((), fresh, is_judged=True, unjudged=[UnjudgedStretch(fresh, report)])
         for candidate in [*wanted_now, *due]:
             self._plan.note(candidate, end_ns, is_live=is_live)
-        judgement = Judgement(span.from_ns, end_ns, is_live, report.wrong, seen)
+        judgement = Judgement(span.from_ns, end_ns, is_live, report.wrong, candidates)
         entries = changes(known, judgement, self._ledger.revision)
         after_all = self._recover_unjudged(span)
         return Round(entries, fresh, report.notes, True, after_all)

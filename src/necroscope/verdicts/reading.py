@@ -33,23 +33,23 @@ def read_report(
     """
     ledger = Ledger.open(store.catalog.directory)
     first_ns, last_ns = store.span()
-    whole = Span(max(first_ns, since_ns), last_ns + 1)
-    if ledger.judged is None or not ledger.covers(whole.from_ns):
-        report = diagnose(store, span=whole if since_ns else None, progress=progress, core=core)
+    extent = Span(max(first_ns, since_ns), last_ns + 1)
+    if ledger.judged is None or not ledger.covers(extent.from_ns):
+        report = diagnose(store, span=extent if since_ns else None, progress=progress, core=core)
         known = {one.id: one.incident for one in ledger.incidents()}
         return replace(
             report, incidents=tuple(_with_known_id(one, known) for one in report.incidents)
         )
     notes = ledger.notes
-    notes += tuple(str(one) for one in ledger.unjudged if one.span.to_ns > whole.from_ns)
+    notes += tuple(str(one) for one in ledger.unjudged if one.span.to_ns > extent.from_ns)
     notes += _judge_rest(store, ledger, last_ns, progress)
     _judge_again(store, ledger, last_ns)
     info = store.info()
-    found = [entry.incident for entry in ledger.incidents() if entry.incident.to_ns >= whole[0]]
+    found = [entry.incident for entry in ledger.incidents() if entry.incident.to_ns >= extent[0]]
     own = [one for one in found if core is None or concerns(one, core)]
-    gaps = tuple(store.gaps(*whole))
+    gaps = tuple(store.gaps(*extent))
     notes = tuple(dict.fromkeys(notes))
-    return Report(info.schema, info.node, *whole, tuple(own), gaps, notes, None, core)
+    return Report(info.schema, info.node, *extent, tuple(own), gaps, notes, None, core)
 
 
 def _with_known_id(incident: Incident, known: Mapping[str, Incident]) -> Incident:

@@ -92,12 +92,12 @@ def _compare(decision: Decision) -> str:
     )
 
 
-def affected_needed(nodes: int, asked: int) -> int:
+def affected_needed(nodes: int, questions: int) -> int:
     """The fewest affected nodes that could make a difference striking, if they and only they have
     it.
     """
     chance, affected = 1.0, 0
-    while chance * max(asked, 1) > _BY_CHANCE and affected < nodes:
+    while chance * max(questions, 1) > _BY_CHANCE and affected < nodes:
         chance *= (affected + 1) / (nodes - affected)
         affected += 1
     return affected

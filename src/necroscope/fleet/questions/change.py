@@ -155,14 +155,14 @@ class ChangeAnswer:
 
 
 def change(
-    questions: LakeQuestions, state: FactState, asked: Subject | None, span: Span
+    questions: LakeQuestions, state: FactState, subject: Subject | None, span: Span
 ) -> ChangeAnswer:
     changes = read_changes(questions, state, span)
     presence = read_presence(questions, span)
     seen = presence.nodes()
     silent = len(changes.changed.keys() - seen)
     changed = {node: each for node, each in changes.changed.items() if node in seen}
-    moments = read_moments(questions, asked, span) if asked is not None else {}
+    moments = read_moments(questions, subject, span) if subject is not None else {}
     middle_ns = median_low(each.at_ns for each in changes.changed.values())
     unchanged = dict.fromkeys(changes.unchanged & seen, Change(middle_ns, span.to_ns))
     others = _rates(unchanged, moments, presence, span) if unchanged else None
@@ -175,7 +175,7 @@ def change(
     jobs = read_success(questions, changed, span)
     return ChangeAnswer(
         state,
-        asked,
+        subject,
         span,
         min(at_ns),
         max(at_ns),

@@ -159,9 +159,9 @@ def _days(days: float | None) -> str:
 
 
 def next_nodes(
-    questions: LakeQuestions, asked: Subject, span: Span, where: str | None = None
+    questions: LakeQuestions, subject: Subject, span: Span, where: str | None = None
 ) -> NextAnswer:
-    answer = why(questions, asked, span, where)
+    answer = why(questions, subject, span, where)
     first = answer.decision.first
     if answer.decision.doubt is not None or first is None:
         return NextAnswer(answer, None, None, None, (), ())
@@ -176,7 +176,7 @@ def next_nodes(
     ]
     dose = answer.doses[0] if answer.doses and answer.doses[0].is_above else None
     series = read_series(questions, carrying, span) if questions.lake.days("gauges") else None
-    moments = read_moments(questions, asked, span)
+    moments = read_moments(questions, subject, span)
     carriers = _carriers(carrying, series, dose, moments, span)
     return NextAnswer(answer, str(predicate), unit, dose, carriers, _waiting(matrix, keys, unit))
 

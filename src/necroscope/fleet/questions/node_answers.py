@@ -30,14 +30,16 @@ from necroscope.model.units import parse_moment_ns
 
 def _why(questions: LakeQuestions, words: Words) -> Json:
     of_jobs = words.get("job_failed") == "true"
-    asked = about(words.get("event"), words.get("cause"), of_jobs=of_jobs)
-    return why(questions, asked, parse_span("why", questions, words), words.get("where")).as_json()
+    subject = about(words.get("event"), words.get("cause"), of_jobs=of_jobs)
+    return why(
+        questions, subject, parse_span("why", questions, words), words.get("where")
+    ).as_json()
 
 
 def _next(questions: LakeQuestions, words: Words) -> Json:
-    asked = about(words.get("event"), words.get("cause"))
+    subject = about(words.get("event"), words.get("cause"))
     return next_nodes(
-        questions, asked, parse_span("next", questions, words), words.get("where")
+        questions, subject, parse_span("next", questions, words), words.get("where")
     ).as_json()
 
 
@@ -76,7 +78,7 @@ def _flame(questions: LakeQuestions, words: Words) -> Json:
 
 
 def _change(questions: LakeQuestions, words: Words) -> Json:
-    asked = (
+    subject = (
         about(words.get("event"), words.get("cause"))
         if words.get("event") or words.get("cause")
         else None
@@ -84,22 +86,24 @@ def _change(questions: LakeQuestions, words: Words) -> Json:
     return change(
         questions,
         FactState.parse(needed(words, "fact")),
-        asked,
+        subject,
         parse_span("change", questions, words),
     ).as_json()
 
 
 def _trial(questions: LakeQuestions, words: Words) -> Json:
-    asked = about(words.get("event"), words.get("cause"))
+    subject = about(words.get("event"), words.get("cause"))
     treated, untreated = (parse_nodes(needed(words, side)) for side in ("treated", "untreated"))
     until_ns = parse_moment_ns(words.get("until") or "-0s", questions.now_ns)
-    return trial(questions, asked, treated, untreated, until_ns).as_json()
+    return trial(questions, subject, treated, untreated, until_ns).as_json()
 
 
 def _timeline(questions: LakeQuestions, words: Words) -> Json:
-    asked = about(words.get("event"), words.get("cause"))
+    subject = about(words.get("event"), words.get("cause"))
     span = parse_span("timeline", questions, words)
-    return timeline(questions, asked, words.get("by") or "zone", span, words.get("where")).as_json()
+    return timeline(
+        questions, subject, words.get("by") or "zone", span, words.get("where")
+    ).as_json()
 
 
 def _jobs(questions: LakeQuestions, words: Words) -> Json:

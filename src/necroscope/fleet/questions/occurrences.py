@@ -58,37 +58,39 @@ def about(event: str | None, cause: str | None, *, of_jobs: bool = False) -> Sub
 
 
 def read_occurrences(
-    questions: LakeQuestions, asked: Subject, span: Span
+    questions: LakeQuestions, subject: Subject, span: Span
 ) -> dict[NodeKey, Occurrences]:
     """Nodes on which it happened in the span, and when first, also before it. None is an error that
     lists what there is.
     """
-    if asked == JOB_FAILED:
+    if subject == JOB_FAILED:
         hit = read_hit_nodes(questions, span)
         if not hit:
             raise _no_chain(span)
         return {key: Occurrences(moments, len(moments)) for key, moments in hit.items()}
-    source, views = _source(asked, Span(max(0, span.from_ns - _LOOK_BACK_NS), span.to_ns))
+    source, views = _source(subject, Span(max(0, span.from_ns - _LOOK_BACK_NS), span.to_ns))
     query = f"""
         SELECT cluster, node, list_sort(list(time)), count(*) FILTER (time >= ?) AS times
         FROM ({source}) WHERE name = ? GROUP BY cluster, node
         HAVING times > 0 ORDER BY cluster, node
     """
-    rows = questions.rows(query, views, [span.from_ns, asked.name])
+    rows = questions.rows(query, views, [span.from_ns, subject.name])
     if not rows:
-        raise _nothing(questions, asked, span)
+        raise _nothing(questions, subject, span)
     return {(cluster, node): Occurrences(moments, times) for cluster, node, moments, times in rows}
 
 
-def read_moments(questions: LakeQuestions, asked: Subject, span: Span) -> dict[NodeKey, list[int]]:
+def read_moments(
+    questions: LakeQuestions, subject: Subject, span: Span
+) -> dict[NodeKey, list[int]]:
     """All moments, in order, by node; nothing is not an error."""
-    if asked == JOB_FAILED:
+    if subject == JOB_FAILED:
         return read_hit_nodes(questions, span)
-    source, views = _source(asked, span)
+    source, views = _source(subject, span)
     rows = questions.rows(
         f"SELECT cluster, node, list_sort(list(time)) FROM ({source}) WHERE name = ? GROUP BY ALL",
         views,
-        [asked.name],
+        [subject.name],
     )
     return {(cluster, node): moments for cluster, node, moments in rows}
 
@@ -109,8 +111,8 @@ def _values(row: Any) -> tuple[str, str]:
     return found[0], found[1]
 
 
-def _source(asked: Subject, span: Span) -> tuple[str, dict[str, View]]:
-    if asked.what == "event":
+def _source(subject: Subject, span: Span) -> tuple[str, dict[str, View]]:
+    if subject.what == "event":
         view = View(span, ("boot_id", "source_sequence", "kind"))
         return "SELECT cluster, node, time, kind AS name FROM events", {"events": view}
     view = View(span, ("id", "cause", "analysed_ns"))
@@ -127,16 +129,16 @@ def _no_chain(span: Span) -> UsageError:
     )
 
 
-def _nothing(questions: LakeQuestions, asked: Subject, span: Span) -> UsageError:
-    there = list(read_nodes_by_name(questions, asked.what, span).items())
+def _nothing(questions: LakeQuestions, subject: Subject, span: Span) -> UsageError:
+    there = list(read_nodes_by_name(questions, subject.what, span).items())
     when = f"from {format_moment(span.from_ns)} to {format_moment(span.to_ns)}"
     if there:
         text = ", ".join(f"{name} ({len(nodes)} nodes)" for name, nodes in there[:_MOST_LISTED])
         more = f", and {len(there) - _MOST_LISTED} more" if len(there) > _MOST_LISTED else ""
         return UsageError(
-            f"no node had the {asked.what} {asked.name!r} {when}", f"there are: {text}{more}"
+            f"no node had the {subject.what} {subject.name!r} {when}", f"there are: {text}{more}"
         )
-    table = "events" if asked.what == "event" else "incidents"
+    table = "events" if subject.what == "event" else "incidents"
     days = questions.lake.days(table)
     if days:
         return UsageError(

@@ -31,13 +31,13 @@ WHERE confidence >= {_NAMED} AND cause <> 'unknown' AND origin_name IS NOT NULL
 
 
 def read_origins(
-    questions: LakeQuestions, asked: Subject, span: Span, keys: Sequence[NodeKey]
+    questions: LakeQuestions, subject: Subject, span: Span, keys: Sequence[NodeKey]
 ) -> Origins:
     """Of the verdicts on what is asked about."""
     place = {key: number for number, key in enumerate(keys)}
     chains: dict[int, set[Link]] = defaultdict(set)
     if questions.lake.days("incidents"):
-        about, name = _about(asked)
+        about, name = _about(subject)
         rows = questions.rows(f"{_QUERY} AND {about}", {"incidents": View(span, _COLUMNS)}, [name])
         for cluster, node, kind, origin, chain in rows:
             if (cluster, node) in place:
@@ -45,13 +45,13 @@ def read_origins(
     return Origins.of(len(keys), chains)
 
 
-def _about(asked: Subject) -> tuple[str, str]:
+def _about(subject: Subject) -> tuple[str, str]:
     """Of jobs that died, every verdict may be the reason: which nodes count was decided before."""
-    if asked.what == "job":
+    if subject.what == "job":
         return "id <> ?", ""
-    if asked.what == "event":
-        return "contains(events, ?)", json.dumps(asked.name)
-    return "cause = ?", asked.name
+    if subject.what == "event":
+        return "contains(events, ?)", json.dumps(subject.name)
+    return "cause = ?", subject.name
 
 
 def _links(chain: str | None) -> list[Link]:

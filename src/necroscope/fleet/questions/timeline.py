@@ -74,10 +74,10 @@ def as_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def timeline(
-    questions: LakeQuestions, asked: Subject, by: str, span: Span, where: str | None = None
+    questions: LakeQuestions, subject: Subject, by: str, span: Span, where: str | None = None
 ) -> TimelineAnswer:
     known = NodeIndex(questions, span)
-    moments = read_moments(questions, asked, span)
+    moments = read_moments(questions, subject, span)
     chosen = known.all() | moments.keys() if where is None else parse(where).choose(known)
     bucket_ns = _bucket_ns(span)
     first = span.from_ns // bucket_ns
@@ -97,7 +97,7 @@ def timeline(
     series = tuple(
         _series(value, groups[value], moments, first, len(starts), bucket_ns) for value in order
     )
-    return TimelineAnswer(asked, span, by, bucket_ns, starts, series)
+    return TimelineAnswer(subject, span, by, bucket_ns, starts, series)
 
 
 def _groups(

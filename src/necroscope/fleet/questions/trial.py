@@ -65,7 +65,7 @@ def parse_nodes(text: str) -> dict[NodeKey, int]:
 
 def trial(
     questions: LakeQuestions,
-    asked: Subject,
+    subject: Subject,
     treated: dict[NodeKey, int],
     untreated: dict[NodeKey, int],
     until_ns: int,
@@ -81,7 +81,7 @@ def trial(
     left = {node: _last_heard_ns(presence, node, span) for node in entered}
     first = {
         node: moment
-        for node, moments in read_moments(questions, asked, span).items()
+        for node, moments in read_moments(questions, subject, span).items()
         if node in entered
         and (moment := next((each for each in moments if each >= entered[node]), None)) is not None
     }
@@ -89,7 +89,7 @@ def trial(
         _hit(node, moment, treated, entered, left, first)
         for node, moment in sorted(first.items(), key=lambda item: (item[1], item[0]))
     ]
-    return TrialAnswer(asked, span, len(treated), len(untreated), judge_trial(hits))
+    return TrialAnswer(subject, span, len(treated), len(untreated), judge_trial(hits))
 
 
 def _last_heard_ns(presence: Presence, node: NodeKey, span: Span) -> int:

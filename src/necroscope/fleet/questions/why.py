@@ -107,9 +107,9 @@ class WhyAnswer:
 
 
 def why(
-    questions: LakeQuestions, asked: Subject, span: Span, where: str | None = None
+    questions: LakeQuestions, subject: Subject, span: Span, where: str | None = None
 ) -> WhyAnswer:
-    happened = read_occurrences(questions, asked, span)
+    happened = read_occurrences(questions, subject, span)
     presence = read_presence(questions, span)
     seen = presence.nodes() | happened.keys()
     if where is not None:
@@ -124,14 +124,14 @@ def why(
     more = _describe_unknown(known, affected)
     matrix, affected = _keep_nodes(matrix, known), affected[known]
     keys = list(compress(keys, known))
-    origins = read_origins(questions, asked, span, keys)
+    origins = read_origins(questions, subject, span, keys)
     decision = decide(matrix, affected, origins)
     more += verdict_notes(decision, affected, origins)
     carriers = _carriers(decision, keys)
     moments = {key: each.moments for key, each in happened.items()}
     risk = read_time_at_risk(questions, moments, span, carriers)
     return WhyAnswer(
-        asked,
+        subject,
         span,
         where,
         decision,

@@ -95,7 +95,7 @@ _RECREATED_NS: Final = 120 * NS_PER_S
 
 @dataclass(slots=True)
 class _Round:
-    asked: Moment
+    asked_at: Moment
     ahead_ns: int
     looks: list[DaemonLook] = field(default_factory=list)
     logged: list[LoggedContainer] = field(default_factory=list)
@@ -242,7 +242,7 @@ class Containers(Source):
 
     def _take(self, found: _Round, reading: Reading) -> None:
         self.has_answered = True
-        now_ns = found.asked.time_ns
+        now_ns = found.asked_at.time_ns
         events: list[Row] = []
         for look in found.looks:
             self._last_states |= {

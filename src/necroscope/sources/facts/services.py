@@ -153,8 +153,8 @@ def _files(bus: Bus, root: Path) -> Iterator[Fact]:
         for unit in map(ListedUnit.of, answer[0] if answer else ())
         if unit.active_state != "inactive"
     ][:UNIT_LIMIT]
-    asked = [get(unit.path, "Unit", name) for unit in listed for name in _FILES]
-    answers = iter(bus.ask(asked))
+    questions = [get(unit.path, "Unit", name) for unit in listed for name in _FILES]
+    answers = iter(bus.ask(questions))
     fragments: dict[str, str] = {}
     for unit in listed:
         fragment, drop_ins = (

@@ -35,7 +35,7 @@ _ERRORS: Final = ("ray_node_dead", "ray_job_failed", "ray_object_lost", "ray_fet
 
 @dataclass(slots=True)
 class _Round:
-    asked: Moment
+    asked_at: Moment
     realtime_ns: int
     is_seldom: bool
     events: list[RayEvent] = field(default_factory=list)
@@ -117,7 +117,8 @@ class Ray(Source):
         return []
 
     def _take(self, found: _Round, reading: Reading) -> None:
-        now_ns, ahead_ns = found.asked.time_ns, shift_ns(found.asked.time_ns, found.realtime_ns)
+        now_ns = found.asked_at.time_ns
+        ahead_ns = shift_ns(now_ns, found.realtime_ns)
         news = [event for event in found.events if self._is_news(event)]
         reading.rows["events"] = [_row(event, found, ahead_ns) for event in news[:EVENT_LIMIT]]
         if len(news) > EVENT_LIMIT:

@@ -114,7 +114,7 @@ class _Round:
     details of what changed.
     """
 
-    asked: Moment
+    asked_at: Moment
     states: list[UnitState] = field(default_factory=list)
     marks: dict[str, bytes] = field(default_factory=dict)
     lists: tuple[bytes, ...] = ()
@@ -218,8 +218,8 @@ class Units(Source):
         ]
         wanted = [questions(unit) for unit in changed]
         answers = iter(bus.ask([question for unit in wanted for question in unit]))
-        for unit, asked in zip(changed, wanted, strict=True):
-            got = [next(answers) for _ in asked]
+        for unit, wanted_names in zip(changed, wanted, strict=True):
+            got = [next(answers) for _ in wanted_names]
             found.states.append(
                 parse_unit(unit, got, self._from_monotonic, lambda real_ns: real_ns + ahead_ns)
             )
@@ -256,7 +256,8 @@ class Units(Source):
         return is_due or found.marks.get(unit.name) != self._last.marks.get(unit.name)
 
     def _take(self, found: _Round, reading: Reading) -> None:
-        now_ns, last_marks = found.asked.time_ns, self._last.marks if self._last is not None else {}
+        now_ns = found.asked_at.time_ns
+        last_marks = self._last.marks if self._last is not None else {}
         rows: list[Row] = []
         events: list[Row] = []
         for state in found.states:

@@ -109,7 +109,7 @@ def _within(found: SearchResult, own: Span) -> SearchResult:
     )
 
 
-def _answer(parts: list[tuple[Span, SearchResult]], whole: int) -> dict[str, Any]:
+def _answer(parts: list[tuple[Span, SearchResult]], total: int) -> dict[str, Any]:
     failed = [
         {"from_ns": str(own[0]), "to_ns": str(own[1]), "error": found.failure}
         for own, found in parts
@@ -119,6 +119,6 @@ def _answer(parts: list[tuple[Span, SearchResult]], whole: int) -> dict[str, Any
         "incidents": [item for _, found in parts for item in found.incidents],
         "notes": list(dict.fromkeys(note for _, found in parts for note in found.notes)),
         "failed": failed,
-        "is_complete": len(parts) >= whole,
-        "progress": len(parts) / whole if whole else 1.0,
+        "is_complete": len(parts) >= total,
+        "progress": len(parts) / total if total else 1.0,
     }
