@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import click
 
+from necroscope.analysis.jobs.blame import find_story, outcome_of
 from necroscope.analysis.jobs.member import Member
 from necroscope.analysis.jobs.reading import Standing, newest_members, read_node
 from necroscope.analysis.jobs.runs import JobRun, choose, runs
 from necroscope.analysis.jobs.story import JobStory
-from necroscope.analysis.jobs.tell import outcome_of, tell
 from necroscope.cli.fleet_asking import width
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.recording_place import find_recording
@@ -92,7 +92,7 @@ def story(run: JobRun, stores: dict[str, Store]) -> JobStory:
         own = [member for member in run.members if member.node == node]
         members += [standing.of(member, span.to_ns) for member in own]
         nodes.append(read_node(store, span, read_incidents(store, span), node))
-    return replace(tell(run.job, members, nodes), submission=run.submission)
+    return replace(find_story(run.job, members, nodes), submission=run.submission)
 
 
 def _all(store: Store, node: str) -> list[Member]:

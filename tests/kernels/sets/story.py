@@ -224,9 +224,9 @@ def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
     whole recording is judged: who leaks shows over minutes.
     """
     from necroscope.analysis.engine import diagnose
+    from necroscope.analysis.jobs.blame import find_story
     from necroscope.analysis.jobs.reading import Standing, newest_members, read_node
     from necroscope.analysis.jobs.runs import runs
-    from necroscope.analysis.jobs.tell import tell
     from necroscope.model.span import Span
     from necroscope.store.query import Store
 
@@ -257,7 +257,7 @@ def named(recording: Path, from_ns: int, to_ns: int) -> dict[str, Any]:
         if any(one.ended_ns is not None and span.contains(one.ended_ns) for one in run.members)
     ]
     for run in ended[:1]:
-        story = tell(run.job, run.members, [read_node(store, span, incidents)])
+        story = find_story(run.job, run.members, [read_node(store, span, incidents)])
         cause = story.incident.cause if story.incident else None
         found["job"] = [story.blame, cause, (story.culprit or "").partition("[")[0]]
     return found

@@ -4,10 +4,10 @@ the same cause hit in the week before.
 
 from typing import Any, Final
 
+from necroscope.analysis.jobs.blame import outcome_of
 from necroscope.analysis.jobs.member import HELD
 from necroscope.analysis.jobs.runs import choose
 from necroscope.analysis.jobs.story import MACHINE, JobStory
-from necroscope.analysis.jobs.tell import outcome_of
 from necroscope.errors import UsageError
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.questions.job_members import (
@@ -18,7 +18,7 @@ from necroscope.fleet.questions.job_members import (
     read_newest_jobs,
     read_runs,
 )
-from necroscope.fleet.questions.job_stories import ClusterRun, list_runs, tell_job_stories
+from necroscope.fleet.questions.job_stories import ClusterRun, find_job_stories, list_runs
 from necroscope.fleet.questions.newest_incidents import NEWEST_INCIDENTS
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
@@ -56,7 +56,7 @@ def job(
         raise _nothing(questions, span, name)
     run = choose([one.run for one in found], name, at_ns)
     chosen = next(one for one in found if one.run is run)
-    [story] = tell_job_stories(questions, [chosen])
+    [story] = find_job_stories(questions, [chosen])
     answer = story.as_json()
     alike = jobs_alike(questions, chosen, story)
     cost = answer["cost"] | {
@@ -90,7 +90,7 @@ def jobs_alike(
         and (one.cluster, one.run.job, one.run.from_ns)
         != (chosen.cluster, chosen.run.job, chosen.run.from_ns)
     ]
-    stories = zip(found, tell_job_stories(questions, found), strict=True)
+    stories = zip(found, find_job_stories(questions, found), strict=True)
     return [
         (one, other)
         for one, other in stories

@@ -5,13 +5,13 @@ chain leads.
 from dataclasses import dataclass
 from typing import Any, Final
 
+from necroscope.analysis.jobs.blame import outcome_of
 from necroscope.analysis.jobs.runs import JobRun
 from necroscope.analysis.jobs.story import MACHINE, JobStory
-from necroscope.analysis.jobs.tell import outcome_of
 from necroscope.fleet.ask import LakeQuestions
 from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.job_members import read_failed_jobs, read_runs
-from necroscope.fleet.questions.job_stories import ClusterRun, list_runs, tell_job_stories
+from necroscope.fleet.questions.job_stories import ClusterRun, find_job_stories, list_runs
 from necroscope.model.span import Span
 from necroscope.model.units import format_moment
 
@@ -81,7 +81,7 @@ def read_hit_nodes(questions: LakeQuestions, span: Span) -> dict[NodeKey, list[i
 def _list_ended(questions: LakeQuestions, found: list[ClusterRun]) -> list[EndedJob]:
     outcomes = [outcome_of(one.run.members) for one in found]
     failed = [one for one, outcome in zip(found, outcomes, strict=True) if outcome == FAILED]
-    stories = iter(tell_job_stories(questions, failed))
+    stories = iter(find_job_stories(questions, failed))
     return [
         _ended_job(one, outcome, next(stories) if outcome == FAILED else None)
         for one, outcome in zip(found, outcomes, strict=True)

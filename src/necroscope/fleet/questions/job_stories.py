@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from necroscope.analysis.jobs.blame import find_story
 from necroscope.analysis.jobs.member import JobNode, NodeEvent, NodeIncident
 from necroscope.analysis.jobs.network_loss import JOB_EVENTS
 from necroscope.analysis.jobs.runs import JobRun
 from necroscope.analysis.jobs.story import UNKNOWN, JobStory
-from necroscope.analysis.jobs.tell import tell
 from necroscope.fleet.ask import LakeQuestions, View
 from necroscope.fleet.lake_tables import NodeKey
 from necroscope.fleet.questions.job_members import ClusterRuns, NodeClock
@@ -58,7 +58,7 @@ def list_runs(clusters: Iterable[ClusterRuns]) -> list[ClusterRun]:
     return sorted(found, key=lambda one: one.run.to_ns)
 
 
-def tell_job_stories(questions: LakeQuestions, found: Sequence[ClusterRun]) -> list[JobStory]:
+def find_job_stories(questions: LakeQuestions, found: Sequence[ClusterRun]) -> list[JobStory]:
     """One story per run, in their order; what their nodes went through is read once."""
     if not found:
         return []
@@ -73,7 +73,7 @@ def tell_job_stories(questions: LakeQuestions, found: Sequence[ClusterRun]) -> l
 
 
 def _story(run: JobRun, nodes: Iterable[JobNode]) -> JobStory:
-    return replace(tell(run.job, run.members, nodes), submission=run.submission)
+    return replace(find_story(run.job, run.members, nodes), submission=run.submission)
 
 
 def _may_be_silence(story: JobStory) -> bool:

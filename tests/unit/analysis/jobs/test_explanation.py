@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from tests.drawn_job import CLOSED, JOB, TIMED_OUT, at, held, incident, oom, rank, seen
 
+from necroscope.analysis.jobs.blame import find_story
 from necroscope.analysis.jobs.explanation import Explanation, explain
 from necroscope.analysis.jobs.member import QUOTA_OF, Member, NodeEvent, NodeIncident
-from necroscope.analysis.jobs.tell import tell
 
 POD = "/kubepods/pod7"
 STARVED = held("starved", 50, 60)
@@ -73,7 +73,7 @@ def test_a_job_that_its_quota_held_says_so_without_a_verdict() -> None:
         rank(0, "a", held("waiting", 51, 56), 56, words=TIMED_OUT),
         rank(1, "b", THROTTLED, 61, cgroup=POD, words=CLOSED),
     ]
-    story = tell(JOB, members, [seen("a"), seen("b")])
+    story = find_story(JOB, members, [seen("a"), seen("b")])
     assert (story.blame, story.first and story.first.node) == ("machine", "b")
     assert f"because of the CPU quota of {POD}" in story.answer
     assert any(f"the CPU quota of {POD} was used up" in step.text for step in story.steps)
@@ -113,29 +113,29 @@ def waiting_job() -> list[Member]:
 
 def test_a_lost_link_without_a_verdict_names_the_device() -> None:
     nodes = [seen("a"), seen("b", link_down(50)), seen("c")]
-    story = tell(JOB, waiting_job(), nodes)
+    story = find_story(JOB, waiting_job(), nodes)
     assert (story.blame, story.culprit, story.core) == ("machine", "eth0", None)
 
 
 def test_a_line_that_a_user_wrote_takes_no_node_off_the_network() -> None:
     nodes = [seen("a"), seen("b", link_down(50, by_kernel=False)), seen("c")]
-    assert tell(JOB, waiting_job(), nodes).blame == "unknown"
+    assert find_story(JOB, waiting_job(), nodes).blame == "unknown"
 
 
 def test_a_link_that_went_after_the_death_or_long_before_is_not_its_cause() -> None:
     for second in (-60, 70):
-        assert tell(JOB, waiting_job(), [seen("b", link_down(second))]).blame == "unknown"
+        assert find_story(JOB, waiting_job(), [seen("b", link_down(second))]).blame == "unknown"
 
 
 def test_a_link_that_went_before_the_job_was_started_is_not_its_cause() -> None:
     members = [replace(one, started_ns=at(40)) for one in waiting_job()]
-    assert tell(JOB, members, [seen("b", link_down(20))]).blame == "unknown"
-    assert tell(JOB, waiting_job(), [seen("b", link_down(20))]).blame == "machine"
+    assert find_story(JOB, members, [seen("b", link_down(20))]).blame == "unknown"
+    assert find_story(JOB, waiting_job(), [seen("b", link_down(20))]).blame == "machine"
 
 
 def test_two_nodes_that_lost_the_network_within_the_clocks_error_have_no_order() -> None:
     nodes = [seen("a", link_down(50.2)), seen("b", link_down(50)), seen("c")]
-    story = tell(JOB, waiting_job(), nodes)
+    story = find_story(JOB, waiting_job(), nodes)
     assert story.blame == "machine"
     assert not story.is_order_known
 
@@ -147,10 +147,10 @@ def test_workers_that_ray_ends_with_their_driver_were_not_killed_from_outside() 
     )  # fmt: skip
     stop = held("starved", 48, 56, 1, "hog[666]")
     worker = replace(rank(1, "b", stop, 56.5, status=9), kind="ray", role="worker", rank=None)
-    story = tell(JOB, [driver, worker], [seen("a"), seen("b")])
+    story = find_story(JOB, [driver, worker], [seen("a"), seen("b")])
     assert (story.blame, story.culprit) == ("machine", "hog[666]")
     first = replace(worker, ended_ns=at(40), stop=None)
-    assert tell(JOB, [driver, first], [seen("a"), seen("b")]).blame == "killed"
+    assert find_story(JOB, [driver, first], [seen("a"), seen("b")]).blame == "killed"
 
 
 def test_one_that_was_held_for_a_moment_is_not_accused_in_place_of_one_held_long() -> None:
@@ -158,7 +158,7 @@ def test_one_that_was_held_for_a_moment_is_not_accused_in_place_of_one_held_long
         rank(0, "a", held("starved", 42, 56), 57, words=CLOSED),
         rank(1, "b", held("starved", 44, 47, 1, "qemu[9]"), 56, words=TIMED_OUT),
     ]
-    story = tell(JOB, members, [seen("a"), seen("b")])
+    story = find_story(JOB, members, [seen("a"), seen("b")])
     assert (story.blame, story.first and story.first.node) == ("unknown", "a")
 
 
@@ -167,7 +167,10 @@ def test_a_worker_that_the_kernel_killed_for_memory_did_not_end_with_its_driver(
     words = "ray.exceptions.ActorDiedError: the actor died"
     driver = replace(rank(0, "a", None, 56, words=words), kind="ray", role="driver", rank=None)
     worker = replace(rank(1, "b", None, 56.2, status=9), kind="ray", role="worker", rank=None)
-    assert tell(JOB, [driver, worker], [seen("a"), seen("b", oom(101, 56))]).blame == "memory_limit"
+    assert (
+        find_story(JOB, [driver, worker], [seen("a"), seen("b", oom(101, 56))]).blame
+        == "memory_limit"
+    )
 
 
 def test_what_held_a_raylet_before_the_job_began_is_not_its_story() -> None:
@@ -177,6 +180,6 @@ def test_what_held_a_raylet_before_the_job_began_is_not_its_story() -> None:
     )
     stop = held("starved", 10, 20, 1, "hog[666]")
     raylet = replace(rank(1, "b", stop), kind="ray", role="raylet", rank=None)
-    assert tell(JOB, [driver, raylet], [seen("a"), seen("b")]).blame == "unknown"
+    assert find_story(JOB, [driver, raylet], [seen("a"), seen("b")]).blame == "unknown"
     later = replace(raylet, stop=held("starved", 40, 55, 1, "hog[666]"))
-    assert tell(JOB, [driver, later], [seen("a"), seen("b")]).blame == "machine"
+    assert find_story(JOB, [driver, later], [seen("a"), seen("b")]).blame == "machine"

@@ -21,16 +21,16 @@ from tests.drawn_job import (
     seen,
 )
 
+from necroscope.analysis.jobs.blame import find_story
 from necroscope.analysis.jobs.member import JobNode, Member
 from necroscope.analysis.jobs.story import JobStory
-from necroscope.analysis.jobs.tell import tell
 
 NODES = (seen("a"), seen("b"), seen("c"))
 
 
 def story(members: list[Member], *nodes: JobNode) -> JobStory:
     known = {node.node: node for node in (*NODES, *nodes)}
-    return tell(JOB, members, known.values())
+    return find_story(JOB, members, known.values())
 
 
 def starved_job(by: str | None = None) -> list[Member]:

@@ -164,7 +164,7 @@ class _Teller:
         return {one.pid for one in self.members if one.node == node}
 
 
-def tell(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobStory:
+def find_story(job: str, members: Sequence[Member], nodes: Iterable[JobNode]) -> JobStory:
     """Members and nodes on one clock. `members` are all of one run, and not empty."""
     ordered = tuple(
         sorted(members, key=lambda one: (one.rank is None, one.rank or 0, one.node, one.pid))
@@ -203,7 +203,7 @@ def _longest(held: Sequence[_MemberStop]) -> list[_MemberStop]:
 
 
 def outcome_of(members: Sequence[Member]) -> str:
-    """As far as its members alone tell it."""
+    """As far as its members alone show it."""
     return _outcome(_Teller(members, ()))
 
 
