@@ -97,6 +97,6 @@ def _of_container(rows: ColumnArrays) -> list[str]:
 
 
 def _restarts(rows: ColumnArrays) -> list[str]:
-    """Since somebody started it, which may be months ago."""
+    """Since it was started, which may be months ago."""
     count = rows["restarts"][-1]
     return [f"{count:,.0f} restarts so far"] if count > 0 else []

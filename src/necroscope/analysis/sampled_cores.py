@@ -24,7 +24,7 @@ _SLICE_NS: Final = 30 * NS_PER_S
 _IDLE: Final = functions(" ".join(sorted(IDLE_FUNCTIONS)))
 _NAMES: Final = tuple(column.name for column in TABLES["cores"].columns)
 _MODES: Final = ("user_ns", "system_ns", "softirq_ns")
-# Nobody samples more seldom: where a core has fewer, it rests.
+# No recorder samples more seldom: where a core has fewer, it rests.
 _LONGEST_PERIOD_S: Final = 0.1
 
 

@@ -54,7 +54,7 @@ _BLOCKED_S: Final = {
     SEMAPHORE: 1.0,
     UNSERVED: 1.0,
 }
-# Of a thread with a rhythm: so late, and this many beats, that whoever waits for it may notice.
+# Of a thread with a rhythm: so late, and this many beats, that tasks that wait for it may notice.
 _LATE_S: Final = 0.5
 _MISSED: Final = 2.0
 # For what has no name an incident by itself: one wait; of what a disk may need, which is slow by

@@ -212,7 +212,7 @@ def _factor(change: ValueChange) -> float:
 
 
 def _new_events(node: Node, window: Span, baseline: Span) -> Iterator[NewEvent]:
-    """The first of each kind; its line says whether it names somebody."""
+    """The first of each kind; its line says whether it names a task."""
     rows = node.columns("events")
     times = rows["time"]
     is_before = (times >= baseline.from_ns) & (times < baseline.to_ns)

@@ -28,7 +28,7 @@ def read_token(file: Path, option: str) -> str:
 
 
 def reading_warning(path: Path) -> str | None:
-    """If every user of this machine may read it; None for one that is not there: whoever reads it
+    """If every user of this machine may read it; None for one that is not there: its reader
     says so.
     """
     try:

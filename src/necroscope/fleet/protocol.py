@@ -332,7 +332,7 @@ def _json_text(text: str | None, name: str) -> str | None:
         )
     try:
         value = json.loads(text, parse_constant=_no_constant)
-        # 1e999 is read as infinity, and half a surrogate pair as a character: whoever answers with
+        # 1e999 is read as infinity, and half a surrogate pair as a character: an answer with
         # them fails.
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         written.encode()

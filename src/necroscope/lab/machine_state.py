@@ -108,7 +108,7 @@ def left_behind(before: MachineState, mark: str, own_names: list[str]) -> Leftov
 
 
 def _unused_cgroups(root: Path) -> Iterator[str]:
-    """Leaves without a process; one with a process is somebody's, or that process is what was
+    """Leaves without a process; one with a process is in use, or that process is what was
     left.
     """
     for directory, children, files in os.walk(root):

@@ -36,7 +36,7 @@ FROZEN_NS: Final = WHOLE_SECOND_NS
 # runnable tasks a turn in less, and a real-time task leaves others a twentieth of each second.
 STARVED_NS: Final = 500 * NS_PER_MS
 # Policies of tasks that expect their turn: batch and idle ask for what is left over. Threads of the
-# kernel are not among them: those of a core that a real-time task keeps wait all day, and nobody
+# kernel are not among them: those of a core that a real-time task keeps wait all day, and nothing
 # misses them; what they do for others (softirqs, polls) is measured by itself.
 ORDINARY: Final = frozenset({"other"})
 REAL_TIME: Final = frozenset({"fifo", "rr", "deadline"})

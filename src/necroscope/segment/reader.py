@@ -38,8 +38,8 @@ class SegmentReader:
     def read(
         self, table: str, from_ns: int, to_ns: int, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """Rows with from_ns <= time < to_ns; all rows of a table without time. A table that nobody
-        knows is empty.
+        """Rows with from_ns <= time < to_ns; all rows of a table without time. A table that no
+        recorder knows is empty.
         """
         if table not in TABLES:
             return pa.table({})

@@ -220,6 +220,6 @@ def _index(
         names = image.read(strings.offset, strings.size_bytes) if is_kept else None
         return FunctionIndex(symbols, elf.sections, strings, names)
     except MemoryError:
-        # More than the lookup process may hold. As good as none: whoever asks remembers that, and
+        # More than the lookup process may hold. As good as none: the caller remembers that, and
         # does not try again.
         return None

@@ -91,7 +91,8 @@ class JitMaps:
     def _open_of_the_living(self, pid: int, status: bytes) -> int | None:
         own_pid, owner = parse_status(status)
         descriptor = _open_map(self._root, pid, own_pid if own_pid is not None else pid)
-        # /tmp is everybody's: a map that neither the process's user nor root wrote is not its map.
+        # Any user may write to /tmp: a map that neither the process's user nor root wrote is not
+        # its map.
         if descriptor is not None and os.fstat(descriptor).st_uid not in (owner, 0):
             os.close(descriptor)
             return None

@@ -131,7 +131,7 @@ def run(keeper: Keeper, is_over: Callable[[float], bool], alive: Callable[[], No
 
 
 def _step_back() -> None:
-    """Behind everybody else, with bounded memory, first to go where memory is short, and without
+    """Behind all other work, with bounded memory, first to go where memory is short, and without
     the recorder's capabilities: the recording is all it reads.
     """
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)

@@ -207,7 +207,7 @@ def _slow(case: Case) -> Evidence:
 
 
 def _moves(case: Case) -> list[Evidence]:
-    """Where the second look was due and found nobody: who had stood at the first one had run."""
+    """Where the second look was due and found no task: those of the first look had run."""
     looked_ns = min((row["time"] for row in _standing(case, "io_blocked")), default=None)
     rows = case.counters.columns("pressure")
     if looked_ns is None or not len(rows):

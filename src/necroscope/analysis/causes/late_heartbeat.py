@@ -78,7 +78,7 @@ def _is_of(wait: TaskWait, cpu: int | None, subject: str | None) -> bool:
 
 
 def _ahead(case: Case, wait: TaskWait) -> Waiter | None:
-    """Who was in its way, if one task was: on a core, whoever had it for most of the wait."""
+    """Who was in its way, if one task was: on a core, the task that had it for most of the wait."""
     if not wait.is_for_a_core:
         return wait.given_by if wait.channel.kind != STOPPED else wait.held_by
     is_most = 2 * wait.by_ran_ns >= wait.span.length_ns

@@ -1,4 +1,4 @@
-"""Somebody reads the tables of all sockets as text.
+"""A process reads the tables of all sockets as text.
 
 Signature: system time on one core at a reader's period (netstat, an agent), in the functions that
 walk the socket hash tables and write a line for each socket: tcp4_seq_show, established_get_next

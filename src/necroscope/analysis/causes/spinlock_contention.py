@@ -39,7 +39,7 @@ def assess(case: Case) -> Assessment | None:
     found = SIGNATURE.match(case)
     if found is None:
         return None
-    # Whoever spins before it sleeps for a mutex or rwsem wants it for what called both.
+    # A task that spins before it sleeps for a mutex or rwsem wants it for what called both.
     (wanted_for, part), *_ = found.own.of(SPINS).callers(WAITS) or [("", 0.0)]
     if not wanted_for:
         return None

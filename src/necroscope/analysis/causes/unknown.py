@@ -136,7 +136,7 @@ def _of_a_wait(case: Case) -> Assessment:
 
 
 def _in_the_way(wait: TaskWait) -> tuple[Culprit, Origin | None]:
-    """Who had what was waited for, or ended the wait; else who waited, on whom nobody can act."""
+    """Who had what was waited for, or ended the wait; else who waited, which cannot be acted on."""
     ahead, task = wait.given_by, wait.task
     if ahead is None:
         return Culprit(task.comm, task.pid, task.cgroup, path=wait.stack[::-1]), None

@@ -1,5 +1,5 @@
-"""Was a unit enabled by the image's vendor, and never once well? Nobody here asked for it, so
-nobody here looks at it.
+"""Was a unit enabled by the image's vendor, and never once well? No operator asked for it, so no
+operator looks at it.
 """
 
 from typing import Final

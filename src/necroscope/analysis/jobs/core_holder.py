@@ -1,5 +1,5 @@
 """Who had the core of a member that was starved, by the samples of that core in those seconds: the
-waits of a member name who ran longest in each of them, and of many that take turns nobody.
+waits of a member name who ran longest in each of them, and none of many that take turns.
 """
 
 from collections import Counter

@@ -36,7 +36,7 @@ def experiments(decision: Decision, span: str) -> list[str]:
 
 
 def nodes_needed(table: FourfoldTable) -> int | None:
-    """Nodes that have it, of which none being affected would surprise. None: more than anybody
+    """Nodes that have it, of which none being affected would surprise. None: more than a fleet
     would change.
     """
     rate = table.affected_with / max(table.with_it, 1)

@@ -2,7 +2,7 @@
 
 What it does: on a node of some hundred containers workers walk through a mapped file of gigabytes,
 so that they allocate page cache all the time. Then free memory is below the `min` watermark (which
-is lifted up to it, so that nobody's memory is really used up): kswapd alone does not suffice any
+is lifted up to it, so that no program's memory is used up): kswapd alone does not suffice any
 more, and every allocation of every task first has to scan, unmap and free pages itself, in the
 middle of its page fault or read.
 

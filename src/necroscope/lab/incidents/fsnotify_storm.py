@@ -107,7 +107,7 @@ class FsnotifyStorm(Scenario):
             "system_share": reached(
                 "system share of the core", measured.shares(stage.core)["system"], at_least=0.6
             ),
-            # A write of one byte that nobody watches takes about a microsecond.
+            # A write of one byte that is not watched takes about a microsecond.
             "write_us": reached(
                 "microseconds per write of a byte", run_s * 1e6 / writes, at_least=4.0
             ),

@@ -3,7 +3,7 @@
 What it does: a node has more than a thousand containers, each a memory cgroup with a few files and
 directory entries to its name. One of them walks through a mapped file of gigabytes, so that page
 cache is allocated all the time. Then memory becomes scarce: free memory is below the `low`
-watermark (which is lifted up to it, so that nobody's memory is really used up). kswapd wakes and
+watermark (which is lifted up to it, so that no program's memory is used up). kswapd wakes and
 goes through all cgroups and the shrinkers of each; before it has reached the `high` watermark the
 reader has taken again what it has freed.
 

@@ -33,7 +33,7 @@ _DATA_LIMIT_BYTES: Final = 1 << 30
 
 
 def _step_back() -> None:
-    """Behind everybody else, on one core, with bounded memory."""
+    """Behind all other work, on one core, with bounded memory."""
     os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (_DATA_LIMIT_BYTES, _DATA_LIMIT_BYTES))

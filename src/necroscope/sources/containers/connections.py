@@ -48,8 +48,8 @@ class ConnectionLog:
         self._looks.append((now_ns, dict(one for one in self._owners.values() if one is not None)))
 
     def maker(self, starts_ns: Iterable[int]) -> ContainerMaker | None:
-        """Of a container that was started at these moments. A start at which nobody was seen tells
-        nothing.
+        """Of a container that was started at these moments. A start at which no client was seen
+        tells nothing.
         """
         at_starts = [units for start_ns in starts_ns if (units := self._units_at(start_ns))]
         always = set.intersection(*map(set, at_starts)) if at_starts else set()

@@ -1,5 +1,5 @@
 """The last lines that a container printed, by the API of its daemon, which knows where its log
-driver keeps them: bounded, cleaned, and only where somebody asked for them.
+driver keeps them: bounded, cleaned, and only when a check-up asks.
 
 A container that is re-created is asked for by its name. It has said why it dies when it has ended:
 until then, and between two lives, it is asked again.

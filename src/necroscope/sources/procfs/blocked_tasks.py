@@ -142,7 +142,7 @@ def _call(read_closely: CloseReader, pid: int) -> bytes:
 
 
 def _functions(read_closely: CloseReader, pid: int) -> tuple[str, ...] | None:
-    # The kernel lets everybody open it who may open others' files, and refuses to be read
+    # The kernel lets a process open it that may open others' files, and refuses to be read
     # (proc_pid_stack, fs/proc/base.c).
     try:
         return parse_stack(read_closely(pid, "stack"))

@@ -199,7 +199,7 @@ class RunQueue(Source):
                 f"no ksoftirqd thread can be read below {clean(str(self._proc))}", "run as root"
             )
         if all(thread.before == (0, 0, 0) for thread in self._threads.values()):
-            # Every ksoftirqd ran once when its CPU came up, so zeros everywhere mean that nobody
+            # Every ksoftirqd ran once when its CPU came up, so zeros everywhere mean that nothing
             # counts.
             raise SourceUnavailable(
                 "this kernel does not count run delay: schedstat is 0", "boot with `delayacct`"

@@ -18,7 +18,7 @@ TELLING: Final = re.compile(
 )
 # Ways for an actor to end that are not failures (ActorDiedErrorContext.Reason, WorkerExitType).
 _WANTED_ENDS: Final = ("OUT_OF_SCOPE", "REF_DELETED", "INTENDED", "RAY_KILL", "JOB_FINISHED")
-# What a job's last status becomes; a job that somebody stopped neither failed nor succeeded.
+# What a job's last status becomes; a job that a user stopped neither failed nor succeeded.
 JOB_ENDS: Final = {"FAILED": "ray_job_failed", "SUCCEEDED": "ray_job_succeeded"}
 
 

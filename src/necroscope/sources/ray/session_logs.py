@@ -30,8 +30,8 @@ _LINE_LIMIT_BYTES: Final = 64 * 1024
 
 
 class FollowedFile:
-    """Owns its descriptor, so that a file that is moved away can be read to its end. Whoever writes
-    it may cut it.
+    """Owns its descriptor, so that a file that is moved away can be read to its end. A user who
+    writes it may cut it.
 
     `offset` is where the next piece begins; `is_at_end` tells whether the last one was all there
     was.

@@ -15,7 +15,7 @@ from necroscope.model.names import clean
 from necroscope.sources.daemon_socket import DaemonSocket, HungUp, is_there
 from necroscope.sources.systemd import wire
 
-# The bus lets everybody ask; PID 1's own socket lets only root, and only from its own pid
+# The bus lets every user ask; PID 1's own socket lets only root, and only from its own pid
 # namespace.
 SYSTEM_BUS: Final = "/run/dbus/system_bus_socket"
 PRIVATE: Final = "/run/systemd/private"

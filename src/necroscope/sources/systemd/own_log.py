@@ -1,5 +1,5 @@
 """The last lines that a unit wrote to the journal, by `journalctl`, which knows the journal's
-formats: bounded, cleaned, and only where somebody asked for them.
+formats: bounded, cleaned, and only when a check-up asks.
 """
 
 import subprocess

@@ -37,7 +37,7 @@ def unit_events(
     """`is_new_start`: systemd gave it another invocation id."""
     events = []
     restarts = (after.restarts or 0) - (before.restarts or 0)
-    # The counter is set back by a start that somebody asked for; a restart of what ran is one all
+    # The counter is set back by a start that was requested; a restart of what ran is one all
     # the same.
     is_restarted_by_hand = (
         restarts <= 0 and is_new_start and before.active_state == after.active_state == "active"

@@ -2,9 +2,9 @@
 make, any answer there is.
 
 Written here because the recorder imports nothing beyond the standard library, and two calls of
-systemd's need no more than this. Messages come from a daemon, through a bus that anybody may write
-to: every length is checked against what is there. A round has hundreds of answers, most of them as
-the last time: so a message's body is read only when a caller wants it.
+systemd's need no more than this. Messages come from a daemon, through a bus that any process may
+write to: every length is checked against what is there. A round has hundreds of answers, most of
+them as the last time: so a message's body is read only when a caller wants it.
 """
 
 import struct
