@@ -4,7 +4,7 @@ by core, then time.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,6 @@ from necroscope.model.units import NS_PER_S
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
-
-ALL_TIME: Final = (0, 1 << 62)
 
 
 class _LazyArrays(Mapping[str, NDArray[Any]]):

@@ -29,10 +29,6 @@ class PathChange:
     now: float
     before: float
 
-    @property
-    def is_new(self) -> bool:
-        return self.before < 0.1 * self.now
-
 
 @dataclass(frozen=True, slots=True)
 class Differential:

@@ -73,7 +73,6 @@ MOVES_DATA: Final = functions(
 )
 # Too little of what the kernel does to be what it does.
 _PART: Final = 0.08
-_MAIN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)

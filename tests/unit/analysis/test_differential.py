@@ -29,8 +29,7 @@ def test_a_path_that_appears_is_told_to_where_it_spreads() -> None:
     )
     grown = found.grown[0]
     assert grown.path == ("ksys_ioctl", "walk")
-    assert grown.is_new
-    assert round(grown.now, 1) == 1.0
+    assert (round(grown.now, 1), round(grown.before, 1)) == (1.0, 0.0)
 
 
 def test_a_path_that_vanishes_counts_too() -> None:

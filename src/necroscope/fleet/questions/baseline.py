@@ -27,7 +27,6 @@ SCHEMA: Final = 1
 _MOST: Final = 1_000
 _MOST_NODES: Final = 20
 _STATE, _PRESET, _OUTCOME = "unit_file", "unit_preset", "unit_outcome"
-_ENABLED: Final = ("enabled", "enabled-runtime", "linked", "generated", "alias")
 _WELL: Final = "succeeded"
 _TROUBLE: Final = ("crash-loop", "failed", "condition-failed", "never-started")
 # What runs: units by what came of them, and what containers bring along.

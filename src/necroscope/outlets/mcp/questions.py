@@ -39,7 +39,6 @@ _MOST_READ_NS: Final = 3600 * NS_PER_S
 _MOST_INCIDENTS: Final = 50
 _TOP: Final = 25
 _TIME_LIMIT_S: Final = 10.0
-_AROUND_NS: Final = 30 * NS_PER_S
 
 Answer = dict[str, Any]
 
