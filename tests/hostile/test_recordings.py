@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import HTTPCookieProcessor, build_opener
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -78,13 +79,21 @@ def replace_by_pipe(*names: str) -> Callable[[Path, Path], None]:
     return change
 
 
+def repeated(value: object, count: int, kind: pa.DataType) -> pa.Array:
+    """A column of one value, without the memory that it claims."""
+    if value is None:
+        return pa.nulls(count, kind)
+    places = pa.array(np.zeros(count, np.int32))
+    return pa.DictionaryArray.from_arrays(places, pa.array([value], kind))
+
+
 def claim_rows(sealed: Path, live: Path) -> None:
     """A Parquet file of a few KB that holds 16 million equal rows."""
     path, count, groups = sealed / "cores.parquet", 4_000_000, 4
     schema = pq.read_schema(path)
-    row = [pa.array([1], field.type) for field in schema]
-    rows = pa.table([column.take(pa.array([0] * count)) for column in row], schema=schema)
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    columns = [repeated(1, count, field.type) for field in schema]
+    rows = pa.table(columns, names=schema.names)
+    with pq.ParquetWriter(path, rows.schema, compression="zstd", store_schema=False) as writer:
         for _ in range(groups):
             writer.write_table(rows, row_group_size=count)
     data, footer = path.read_bytes(), pq.read_metadata(path)
@@ -121,9 +130,10 @@ def repeat_a_text(sealed: Path, _live: Path) -> None:
         for field in schema
     ]
     columns = [
-        pa.array([value] * count, field.type) for value, field in zip(values, schema, strict=True)
+        repeated(value, count, field.type) for value, field in zip(values, schema, strict=True)
     ]
-    pq.write_table(pa.table(columns, schema=schema), path, compression="zstd")
+    rows = pa.table(columns, names=schema.names)
+    pq.write_table(rows, path, compression="zstd", store_schema=False)
     content["tables"]["events"] = content["tables"]["cores"] | {"rows": count} | entry_of(path)
     write_checked(sealed / "manifest.json", content)
 
