@@ -17,6 +17,7 @@ from necroscope.analysis.wait_channels import (
     DEVICE,
     FILE_LOCK,
     FUTEX,
+    MEMORY_LIMIT,
     MMAP_LOCK,
     SEMAPHORE,
     STOPPED,
@@ -116,6 +117,8 @@ class TaskWait(Lasting):
             return f"{server.comm}[{server.pid}] to answer" if server else f"a server of {process}"
         if channel.kind == CHILD:
             return f"a child of {process}"
+        if channel.kind == MEMORY_LIMIT:
+            return f"room in memory cgroup {self.task.cgroup or f'of {process}'}"
         return _SHARED.get(channel.kind, channel.name)
 
     @property

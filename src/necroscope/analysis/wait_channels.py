@@ -25,6 +25,7 @@ FUTEX, LOCK, WRITEBACK, DEVICE, ORDINARY_SLEEP, OTHER = (
 FILE_LOCK, UNREAD, STOPPED, CHILD, ANSWER = "file_lock", "unread", "stopped", "child", "answer"
 UNANSWERED, UNSERVED = "unanswered", "unserved"
 SEMAPHORE, ASLEEP = "semaphore", "asleep"
+MEMORY_LIMIT = "memory_limit"
 # kernel/locking/: mutexes, semaphores and rt_mutexes; rwsems; per-CPU rwsems.
 _MUTEX: Final = functions(
     "__mutex_lock* mutex_lock* ww_mutex_lock* __ww_mutex_lock* __down_common* __down down"
@@ -173,6 +174,20 @@ _STOPS: Final = (
     (functions("ptrace_stop ptrace_notify"), "stopped by its tracer"),
     (functions("do_freezer_trap cgroup_enter_frozen __refrigerator"), "in a frozen cgroup"),
 )
+# mm/memcontrol.c, mm/memcontrol-v1.c: made to sleep by the limit of the task's own memory cgroup.
+# Who ends it made room, and is not who kept the task waiting.
+_LIMITS: Final = (
+    (
+        functions("mem_cgroup_oom_synchronize"),
+        MEMORY_LIMIT,
+        "for room in its memory cgroup, whose OOM killer is switched off",
+    ),
+    (
+        functions("mem_cgroup_handle_over_high __mem_cgroup_handle_over_high"),
+        MEMORY_LIMIT,
+        "because its memory cgroup is over memory.high",
+    ),
+)
 # Sleeps that another process has to end, by what it has to do.
 _ANSWERS: Final = (
     (
@@ -296,6 +311,7 @@ def _in_the_kernel(
     if primitive is not None or is_lock:
         return _lock(stack, primitive)
     for group, found, words in (
+        *_LIMITS,
         *_ANSWERS,
         (_WRITEBACK, WRITEBACK, "for dirty pages to be written"),
         (_ORDINARY_SLEEPS, ORDINARY_SLEEP, "in an ordinary sleep"),

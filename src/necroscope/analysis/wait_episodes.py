@@ -20,6 +20,7 @@ from necroscope.analysis.wait_channels import (
     FILE_LOCK,
     FUTEX,
     LOCK,
+    MEMORY_LIMIT,
     OTHER,
     SEMAPHORE,
     UNREAD,
@@ -53,6 +54,7 @@ _BLOCKED_S: Final = {
     UNREAD: 1.0,
     SEMAPHORE: 1.0,
     UNSERVED: 1.0,
+    MEMORY_LIMIT: 1.0,
 }
 # Of a thread with a rhythm: so late, and this many beats, that tasks that wait for it may notice.
 _LATE_S: Final = 0.5
@@ -203,7 +205,7 @@ def _late(beats: Iterable[LateBeat]) -> Iterator[Episode]:
 
 def _is_hung(waits: Sequence[TaskWait]) -> bool:
     """An incident whatever the reason; threads of the kernel may wait like this by trade."""
-    kinds = (LOCK, DEVICE, WRITEBACK, OTHER, CHILD, ANSWER)
+    kinds = (LOCK, DEVICE, WRITEBACK, OTHER, CHILD, ANSWER, MEMORY_LIMIT)
     own = [wait for wait in waits if wait.channel.kind in kinds and wait.task.policy != "kernel"]
     again = [wait.seconds for wait in own if wait.seconds >= _AGAIN_S]
     return any(

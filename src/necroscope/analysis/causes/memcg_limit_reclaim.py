@@ -1,4 +1,4 @@
-"""A cgroup at its memory limit reclaims its own pages in the middle of its own system calls.
+"""A cgroup at its memory limit reclaims its own pages in its own system calls, or its tasks sleep.
 
 Signature: a core in system mode in the container's own tasks, in reclaim
 (try_to_free_mem_cgroup_pages, shrink_slab, super_cache_count, list_lru_count_one) below the charge
@@ -6,20 +6,29 @@ of a page; the machine has memory to spare, and kswapd sleeps.
 Confirming signal: that reclaim below a charge in a fifth of the core's samples, and where they are
 recorded, a limit that was hit (memory.events, memory.failcnt) or work that stalls for memory (PSI).
 Reclaim that a program asked for (memory.force_empty, memory.reclaim) is not below a charge.
-Source: concourse/hush-house #22; mm/memcontrol.c, try_charge_memcg.
+Or no core is busy: tasks sleep for seconds because their cgroup has no room and its OOM killer is
+switched off (v1, memory.oom_control), or because it is over memory.high (v2). That sleep confirms
+it by itself. Who ends it made room, and is not accused.
+Source: concourse/hush-house #22; mm/memcontrol.c, try_charge_memcg; mm/memcontrol-v1.c,
+mem_cgroup_oom_synchronize; Documentation/admin-guide/cgroup-v1/memory.rst, section 10.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from necroscope.analysis.attribution import container_of
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause, Signature
+from necroscope.analysis.evidence import suffering
 from necroscope.analysis.functions import functions
 from necroscope.analysis.report import Culprit, Origin, WillNotHelp
 from necroscope.analysis.task_origin import cgroup_or_process
+from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.thresholds import Threshold, Thresholds
+from necroscope.analysis.wait_channels import MEMORY_LIMIT
 
 RECLAIM: Final = functions("try_to_free_mem_cgroup_pages")
 # Where a page, a slab object or a socket buffer is booked on a cgroup, and where memory.high makes
@@ -39,10 +48,15 @@ SIGNATURE: Final = Signature(
 )
 LIMITS: Final = Thresholds(
     stalled=Threshold(0.1, "tasks stall for memory a tenth of the time, where PSI is recorded"),
+    asleep_s=Threshold(3.0, "asleep at the limit in all: memory.high alone makes a task pay 2 s"),
 )
+_NAMED: Final = 3
 
 
 def assess(case: Case) -> Assessment | None:
+    waits = case.waits_for(MEMORY_LIMIT)
+    if waits:
+        return _of_waits(case, waits)
     found = SIGNATURE.match(case)
     if found is None:
         return None
@@ -70,6 +84,45 @@ def assess(case: Case) -> Assessment | None:
         evidence=evidence,
         fix=(f"raise the memory limit of {where}, or lower what runs in it",) if where else (),
         is_confirmed=hit is not None or _is_felt(case),
+    )
+
+
+def _of_waits(case: Case, waits: Sequence[TaskWait]) -> Assessment:
+    """Tasks that the limit of their own cgroup put to sleep. Who waits is who wants the memory."""
+    worst = sorted(waits, key=lambda wait: -wait.seconds)
+    longest, task = worst[0], worst[0].task
+    culprit = Culprit(
+        task.comm,
+        task.pid,
+        task.cgroup,
+        container=container_of(task.cgroup, case.node),
+        path=longest.stack[::-1],
+    )
+    where = task.cgroup or "its cgroup"
+    others = f" and {count - 1} more" if (count := len({w.task.tid for w in waits})) > 1 else ""
+    texts = [*dict.fromkeys(wait.words() for wait in worst[:_NAMED])]
+    hit = _limit_hit(case, culprit)
+    if hit is not None:
+        texts.append(f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times")
+    total_s = sum(wait.seconds for wait in waits)
+    return Assessment(
+        explains=0.9,
+        is_confirmed=total_s >= case.limits.asleep_s,
+        evidence=[*(case.evidence(text, "waits") for text in texts), *suffering(case)],
+        summary=(
+            f"{task.comm}{others} stood up to {longest.seconds:.1f} s {longest.channel.words}:"
+            f" {where} is at its limit"
+        ),
+        culprit=culprit,
+        origin=cgroup_or_process(culprit),
+        fix=(
+            (
+                f"raise the memory limit of {where}, end one of its tasks, or let the kernel do so:"
+                " echo 0 > memory.oom_control"
+                if "OOM" in longest.channel.words
+                else f"raise memory.high of {where}, or lower what runs in it"
+            ),
+        ),
     )
 
 
@@ -116,10 +169,10 @@ def _is_of(path: str, own: str | None) -> bool:
 
 CAUSE = Cause(
     slug="memcg-limit-reclaim",
-    title="a cgroup at its memory limit reclaims its own pages",
+    title="a cgroup is at its memory limit: it reclaims its own pages, or its tasks wait",
     confirming=(
         "reclaim below the charge of a page in a fifth of the core's samples, with hits of the"
-        " limit or stalls for memory"
+        " limit or stalls for memory; or tasks that their cgroup's limit puts to sleep"
     ),
     would_confirm=(
         "memory.events (max, high) or memory.failcnt of the task's cgroup rising, or PSI memory"

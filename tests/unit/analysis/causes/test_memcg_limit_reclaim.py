@@ -2,6 +2,7 @@
 
 import pytest
 from tests.drawn_node import NS, DrawnNode, drawn_node
+from tests.drawn_waits import by, wait
 
 from necroscope.analysis.engine import diagnose
 
@@ -115,3 +116,38 @@ def test_tasks_that_the_limit_killed_are_evidence() -> None:
     (incident,) = diagnose(node).incidents
     texts = [item.text for item in incident.verdict.evidence]
     assert "the limit of /pods/a ended 3 of its tasks (OOM)" in texts
+
+
+IDLE = """
+    core 0:  ..............................
+    core 1:  ..............................
+    """
+OUT_OF_MEMORY = "mem_cgroup_oom_synchronize;pagefault_out_of_memory;exc_page_fault"
+OVER_HIGH = "__mem_cgroup_handle_over_high;exit_to_user_mode_loop;do_syscall_64"
+MAKES_ROOM = "autoremove_wake_function;__wake_up;mem_cgroup_resize_max;vfs_write;do_syscall_64"
+
+
+def asleep_at_the_limit(lasts_s: float, stack: str = OUT_OF_MEMORY) -> DrawnNode:
+    node = drawn_node(IDLE)
+    for pid in (71, 72):
+        ended = by("helper", 80, stack=MAKES_ROOM) if stack == OUT_OF_MEMORY else {}
+        wait(node, 10, lasts_s, "webapp", pid, cgroup="/pods/a", stack=stack, **ended)
+    return node
+
+
+@pytest.mark.parametrize("stack", [OUT_OF_MEMORY, OVER_HIGH])
+def test_tasks_that_the_limit_puts_to_sleep_are_at_it_and_who_makes_room_is_not_accused(
+    stack: str,
+) -> None:
+    (incident,) = diagnose(asleep_at_the_limit(8.0, stack)).incidents
+    verdict = incident.verdict
+    assert (incident.core, verdict.cause) == (None, "memcg-limit-reclaim")
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm == "webapp"
+    assert verdict.origin is not None
+    assert verdict.origin.name == "/pods/a"
+    assert "helper" not in verdict.summary
+
+
+def test_a_moment_at_the_limit_is_no_incident() -> None:
+    assert not diagnose(asleep_at_the_limit(1.2)).incidents
