@@ -5,7 +5,8 @@ Asked for processes that were found stopped, blocked or without a core. A client
 server's side, because a program that waits for an answer sleeps as one that is idle does. The first
 walk finds the sockets of these processes in which bytes lie unread, and of those that wait to be
 accepted the first. The second finds who has the other end, and whether the port is one that is
-listened on: then the other end is the client. Connections between network namespaces are found
+listened on: then the other end is the client. A server's socket of UDP is asked for the datagram
+that came last: who sent it is the other end, if its own socket is connected. Connections between network namespaces are found
 unless their addresses are translated on the way.
 
     server's file --> sock: bytes unread --> addresses and ports -+-> file of a sock with the same
@@ -24,6 +25,7 @@ from necroscope.sources.perf.process_table import write_processes
 from necroscope.sources.perf.unserved_program import (
     MAP_BYTES,
     MOST_CONNECTIONS,
+    OF_DATAGRAMS,
     PEER_FILES,
     PORT_PAIRS,
     RECORD_BYTES,
@@ -47,6 +49,7 @@ class ClientConnection(NamedTuple):
     server: int
     client: int
     descriptor: int
+    is_datagram: bool = False
 
 
 class Sock(NamedTuple):
@@ -64,6 +67,7 @@ class Sock(NamedTuple):
     ports: tuple[int, int]
     addresses: tuple[bytes, bytes]
     namespace: int
+    is_datagram: bool = False
 
 
 class UnservedClients:
@@ -131,6 +135,7 @@ def parse_sock(record: bytes, places: SockPlaces) -> Sock:
         (far, near),
         (far_address, near_address),
         namespace,
+        is_server == OF_DATAGRAMS,
     )
 
 
@@ -159,7 +164,9 @@ def join(unread: Sequence[Sock], others: Sequence[Sock]) -> Iterator[ClientConne
                 and other.pid != server.pid
                 and _is_peer(other, server)
             ):
-                yield ClientConnection(server.pid, other.pid, other.descriptor)
+                yield ClientConnection(
+                    server.pid, other.pid, other.descriptor, server.is_datagram
+                )
 
 
 def _listens(other: Sock, server: Sock) -> bool:

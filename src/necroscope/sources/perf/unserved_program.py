@@ -20,16 +20,22 @@ MOST_CONNECTIONS: Final = 8
 PEER_FILES: Final = WALK + 8
 PORT_PAIRS: Final = PEER_FILES + 8 * MOST_CONNECTIONS
 _RECORD: Final = PORT_PAIRS + 16 * MOST_CONNECTIONS
-# A record: process, descriptor, file, the peer's file, is it a server's, does a task wait at it;
-# and the beginning of the sock.
+# A record: process, descriptor, file, the peer's file, is it a server's (of datagrams: 2), does a
+# task wait at it; and the beginning of the sock.
 _PID, _DESCRIPTOR, _FILE, _PEER_FILE, _IS_SERVER, _HAS_WAITER, _SOCK = 0, 8, 16, 24, 32, 40, 48
 SOCK_BYTES: Final = 136
+OF_DATAGRAMS: Final = 2
 RECORD_BYTES: Final = _SOCK + SOCK_BYTES
 MAP_BYTES: Final = _RECORD + RECORD_BYTES
 # On the program's stack: where `follow` reads to, the sock, the head of a queue, two numbers.
 _SK, _HEAD, _NUMBERS = -16, -24, -32
 _SOCKET_MODE: Final = 0xC0  # of the upper byte of a mode
-_AF_UNIX, _TCP = 1, 6
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_TCP, _UDP = 6, 17
+# As in skb->protocol, in network order.
+_IP, _IPV6 = 0x0008, 0xDD86
+# Where a header of IP and one of IPv6 have the source and behind it the destination, and their size.
+_IP_ADDRESSES, _IPV6_ADDRESSES = (12, 8), (8, 32)
 # include/net/tcp_states.h
 _ESTABLISHED, _CLOSE_WAIT, _LISTEN = 1, 8, 10
 
@@ -52,7 +58,12 @@ class SockPlaces(NamedTuple):
     protocol: int
     queue_length: int
     queue_first: int
+    queue_last: int
     skb_sock: int
+    skb_head: int
+    skb_protocol: int
+    skb_network: int
+    skb_transport: int
     wait_queue: int
     wait_head: int
     sk_socket: int
@@ -88,7 +99,12 @@ def find_places(types: btf.KernelTypes) -> SockPlaces:
         protocol=types.offset("sock", "sk_protocol"),
         queue_length=types.offset("sock", "sk_receive_queue.qlen"),
         queue_first=types.offset("sock", "sk_receive_queue.next"),
+        queue_last=types.offset("sock", "sk_receive_queue.prev"),
         skb_sock=types.offset("sk_buff", "sk"),
+        skb_head=types.offset("sk_buff", "head"),
+        skb_protocol=types.offset("sk_buff", "protocol"),
+        skb_network=types.offset("sk_buff", "network_header"),
+        skb_transport=types.offset("sk_buff", "transport_header"),
         wait_queue=types.offset("sock", "sk_wq"),
         wait_head=types.offset("socket_wq", "wait.head"),
         sk_socket=types.offset("sock", "sk_socket"),
@@ -168,6 +184,7 @@ def _look_for_unread(program: bpf.Program, places: SockPlaces) -> None:
     program.load64(bpf.R3, bpf.R10, _SK)
     follow(program, places.protocol)
     program.keep_bits(bpf.R3, 0xFFFF)
+    program.jump_if_equal(bpf.R3, _UDP, "udp")
     program.jump_if_not_equal(bpf.R3, _TCP, "out")
     _load_part(program, bpf.R1, places.state, 0xFF)
     program.jump_if_equal(bpf.R1, _ESTABLISHED, "connected")
@@ -188,7 +205,71 @@ def _look_for_unread(program: bpf.Program, places: SockPlaces) -> None:
     program.load32(bpf.R2, bpf.R10, _NUMBERS - 8)
     program.jump_if_differs(bpf.R1, bpf.R2, "write")
     program.jump("out")
+    _look_for_unread_datagram(program, places)
     _look_for_unread_unix(program, places)
+
+
+def _look_for_unread_datagram(program: bpf.Program, places: SockPlaces) -> None:
+    """A server's socket of UDP is connected to nobody. In the record it is made so to who sent the
+    latest datagram: who sent earlier ones may have given up.
+    """
+    program.label("udp")
+    _load_part(program, bpf.R1, places.ports, 0xFFFF)
+    program.jump_if_not_equal(bpf.R1, 0, "out")
+    program.load64(bpf.R3, bpf.R10, _SK)
+    follow(program, places.queue_length)
+    program.shift_left(bpf.R3, 32)
+    program.jump_if_equal(bpf.R3, 0, "out")
+    program.load64(bpf.R3, bpf.R10, _SK)
+    follow(program, places.queue_last)
+    program.store64(bpf.R10, _HEAD, bpf.R3)
+    follow(program, places.skb_head)
+    program.move(bpf.R7, bpf.R3)
+    _find_header(program, places.skb_transport)
+    follow(program, 0)
+    program.keep_bits(bpf.R3, 0xFFFF)
+    program.load32(bpf.R1, bpf.R9, _RECORD + _SOCK + places.ports)
+    program.add(bpf.R1, bpf.R3)
+    program.store32(bpf.R9, _RECORD + _SOCK + places.ports, bpf.R1)
+    program.store64_constant(bpf.R9, _RECORD + _IS_SERVER, OF_DATAGRAMS)
+    program.load64(bpf.R3, bpf.R10, _HEAD)
+    follow(program, places.skb_protocol)
+    program.keep_bits(bpf.R3, 0xFFFF)
+    program.jump_if_equal(bpf.R3, _IPV6, "udp over ipv6")
+    program.jump_if_not_equal(bpf.R3, _IP, "out")
+    _copy_addresses(program, places, _AF_INET, places.addresses, _IP_ADDRESSES)
+    program.label("udp over ipv6")
+    if places.far_address6 is None:
+        program.jump("out")
+    else:
+        _copy_addresses(program, places, _AF_INET6, places.far_address6, _IPV6_ADDRESSES)
+
+
+def _find_header(program: bpf.Program, offset: int) -> None:
+    """R3 = the header of the datagram whose buffer begins at R7."""
+    program.load64(bpf.R3, bpf.R10, _HEAD)
+    follow(program, offset)
+    program.keep_bits(bpf.R3, 0xFFFF)
+    program.add(bpf.R3, bpf.R7)
+
+
+def _copy_addresses(
+    program: bpf.Program, places: SockPlaces, family: int, to: int, addresses: tuple[int, int]
+) -> None:
+    """Who sent the datagram and where to, into the sock of the record, which has both together as
+    well; then it is written.
+    """
+    begin_at, size_bytes = addresses
+    # Over the state as well, which is no longer asked for.
+    program.store32_constant(bpf.R9, _RECORD + _SOCK + places.family, family)
+    _find_header(program, places.skb_network)
+    program.add_constant(bpf.R3, begin_at)
+    program.move(bpf.R1, bpf.R9)
+    program.add_constant(bpf.R1, _RECORD + _SOCK + to)
+    program.move_constant(bpf.R2, size_bytes)
+    program.call(bpf.PROBE_READ_KERNEL)
+    program.jump_if_not_equal(bpf.R0, 0, "out")
+    program.jump("write")
 
 
 def _look_for_unread_unix(program: bpf.Program, places: SockPlaces) -> None:

@@ -89,9 +89,13 @@ def _is_held_up(wait: WaitRecord) -> bool:
 
 
 def longest_asleep(connection: ClientConnection, asleep: Sequence[AsleepTask]) -> AsleepTask | None:
-    """The thread of a client that sleeps to read this connection, or polls, for long."""
+    """The thread of a client that sleeps to read this connection, or polls, for long. Who waits for
+    all that it has open may have sent a datagram to which nobody answers, such as a metric.
+    """
     machine = platform.machine()
     reads, polls = system_calls.READS.get(machine, ()), system_calls.POLLS.get(machine, ())
+    if connection.is_datagram:
+        polls = tuple(set(polls) - set(system_calls.EPOLLS.get(machine, ())))
     own = [
         one
         for one in asleep

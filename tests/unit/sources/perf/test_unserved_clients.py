@@ -5,7 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -144,6 +144,40 @@ def test_a_server_that_waits_for_the_next_question_of_a_stopped_client_is_idle()
         assert find_clients(client, server) == []
 
 
+@pytest.mark.root
+@pytest.mark.kernel
+@pytest.mark.parametrize(
+    ("listens_at", "asks_at"),
+    [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1"), ("::", "127.0.0.1")],
+)
+def test_who_asked_a_resolver_that_reads_nothing_is_found_and_who_gave_up_is_not(
+    listens_at: str, asks_at: str
+) -> None:
+    with ExitStack() as opened:
+        family = socket.AF_INET6 if ":" in listens_at else socket.AF_INET
+        resolver = opened.enter_context(socket.socket(family, socket.SOCK_DGRAM))
+        resolver.bind((listens_at, 0))
+
+        def ask() -> None:
+            port = resolver.getsockname()[1]
+            resolver.close()
+            for lasts_s in (0, 60):
+                with socket.socket(
+                    socket.AF_INET6 if ":" in asks_at else socket.AF_INET, socket.SOCK_DGRAM
+                ) as own:
+                    own.connect((asks_at, port))
+                    own.send(b"a question")
+                    own.settimeout(None if lasts_s else 0.001)
+                    with suppress(TimeoutError):
+                        own.recv(1)
+
+        server = opened.enter_context(child(signal.pause))
+        client = opened.enter_context(child(ask))
+        resolver.close()
+        found = find_clients(server, client)
+    assert [(one.server, one.client, one.is_datagram) for one in found] == [(server, client, True)]
+
+
 def sock(pid: int, ports: tuple[int, int], namespace: int = 1, **rest: bool) -> Sock:
     home = bytes([127, 0, 0, 1])
     waits = rest.get("has_waiter", True)
@@ -171,6 +205,21 @@ def test_a_thread_waits_for_a_connection_if_it_reads_it_or_polls() -> None:
     polls = AsleepTask(task, 5 * NS_PER_S, 7, 0x7F00, 1)
     assert longest_asleep(connection, [polls]) == polls
     assert longest_asleep(connection, [polls._replace(asleep_ns=NS_PER_S // 2)]) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "poll", "epoll"), [("x86_64", 7, 232), ("x86_64", 271, 281), ("aarch64", 73, 22)]
+)
+def test_who_sends_metrics_and_waits_for_all_it_has_open_is_no_client_of_who_reads_them(
+    machine: str, poll: int, epoll: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    task = WaitTask(71, 71, "client", 0, "other", 0, 2)
+    polls, loops = (AsleepTask(task, 5 * NS_PER_S, call, 7, 0) for call in (poll, epoll))
+    metrics = ClientConnection(80, 71, 3, is_datagram=True)
+    assert longest_asleep(metrics, [loops]) is None
+    assert longest_asleep(metrics, [loops, polls]) == polls
+    assert longest_asleep(metrics._replace(is_datagram=False), [loops]) == loops
 
 
 def test_a_kernel_without_btf_has_no_answer(tmp_path: Path) -> None:
