@@ -13,6 +13,7 @@ from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S, format_moment
 
 _MOST: Final = 10
+_LONG_NS: Final = NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,13 @@ def victim_report(recording: Recording, name: str, span: Span) -> VictimReport:
         {kind: _total_s(wait for wait in waits if wait.kind == kind) for kind in kinds},
         () if waits else _longest_waiters(rows),
     )
+
+
+def longest_wait(recording: Recording, span: Span) -> TaskWait | None:
+    """Of a program, or how long it was stopped; None where none took a second."""
+    waits = task_waits(read(recording, "waits", span), _LONG_NS)
+    own = (wait for wait in waits if wait.task.policy != "kernel")
+    return max(own, key=lambda wait: wait.seconds, default=None)
 
 
 def _alike(waits: Sequence[TaskWait]) -> list[AlikeWaits]:

@@ -15,7 +15,7 @@ import click
 
 from necroscope.analysis.engine import Progress, diagnose
 from necroscope.analysis.report import Report
-from necroscope.analysis.victim import victim_report
+from necroscope.analysis.victim import longest_wait, victim_report
 from necroscope.cli.diagnose_watch import watch as watch_recording
 from necroscope.cli.flame_question import WindowWords
 from necroscope.cli.job import failed_jobs
@@ -154,7 +154,7 @@ def _answer(store: Store, source: Path, report: Report, *, as_json: bool) -> str
     place = shlex.quote(str(source))
     parts = [report_to_text(report, _width(), place)]
     if not report.incidents:
-        parts.append(_where_to_look(store, place))
+        parts += [_where_to_look(store, place), *_who_waited(store, place)]
     if failed := failed_jobs(store):
         parts.append(f"The job {failed[0]} failed. To see why:\n  necroscope job {place}")
     return "\n".join(parts)
@@ -212,6 +212,17 @@ def _where_to_look(store: Store, place: str) -> str:
         f" {length} around {middle}. To look at it:\n"
         f"  necroscope diagnose {place} --at {middle} --cpu {found.cpu}"
     )
+
+
+def _who_waited(store: Store, place: str) -> list[str]:
+    first_ns, last_ns = store.span()
+    wait = longest_wait(store, Span(first_ns, last_ns + 1))
+    if wait is None:
+        return []
+    return [
+        f"The longest wait: {wait.words()}. All waits of that program:\n"
+        f"  necroscope diagnose {place} --victim {wait.task.pid}"
+    ]
 
 
 def _victim(store: Store, name: str, words: WindowWords, *, as_json: bool) -> str:

@@ -55,6 +55,10 @@ CLIENTS: Final = functions(
 SERVERS: Final = functions(
     "fuse_dev_read fuse_dev_write fuse_dev_do_read fuse_dev_do_write fuse_dev_poll"
 )
+LIMIT_OF_IO: Final = (
+    "see whether a limit makes it wait: io.max, or blkio.throttle.* (v1), of the cgroups in"
+    " /proc/PID/cgroup; if there is none, how busy the device is: iostat -x 1"
+)
 LIMITS: Final = Thresholds(
     lasts_s=Threshold(8.0, "disks that are slow for a moment recover within a few seconds"),
     level=Threshold(0.3, "of the time some work stalls for I/O: less is a busy disk"),
@@ -383,6 +387,7 @@ CAUSE = Cause(
             " a wait"
         ),
         "a frozen file system: fsfreeze -u; a failed device: its driver's lines in the log",
+        LIMIT_OF_IO,
     ),
     verify=("no task stays in state D for over a second, and PSI io `some` is at its usual level",),
     will_not_help=(

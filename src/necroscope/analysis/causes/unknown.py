@@ -10,6 +10,7 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.causes.blocked_io import LIMIT_OF_IO
 from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.evidence import suffering, what_held_the_core
 from necroscope.analysis.hung_tasks import hung_tasks
@@ -18,8 +19,9 @@ from necroscope.analysis.scheduling import waits_for_the_core
 from necroscope.analysis.task_origin import process_origin
 from necroscope.analysis.task_waits import TaskWait
 from necroscope.analysis.unnamed_origin import origin_behind
-from necroscope.analysis.wait_channels import STOPPED
+from necroscope.analysis.wait_channels import DEVICE, STOPPED
 from necroscope.analysis.waits import lock_wait
+from necroscope.model.definitions import REAL_TIME
 from necroscope.model.units import format_moment
 
 # Less of the core's samples is not holding it.
@@ -29,6 +31,12 @@ _NAMED: Final = 4
 _NOTICED: Final = 0.01
 # A wait for a core that is worth the first sentence.
 _LONG_S: Final = 0.5
+# Between tasks of equal weight no turn is as late as this.
+_STARVED_S: Final = 3.0
+_WEIGH: Final = (
+    "compare the weights of both: nice (ps -o ni), and cpu.shares or cpu.weight of the cgroups in"
+    " /proc/PID/cgroup; raise the one or lower the other"
+)
 _FRAMES_SHOWN: Final = 4
 _NAME_SHOWN: Final = 60
 
@@ -43,7 +51,8 @@ def assess(case: Case) -> Assessment:
     held = what_held_the_core(case)
     share = case.samples.share_of(culprit)
     origin, leads = origin_behind(case, culprit, is_holder=share >= _HOLDS)
-    evidence = [*held, *leads, *_paths(case), *_wait(case), *suffering(case)]
+    starved = _starved(case)
+    evidence = [*held, *leads, *starved, *_paths(case), *_wait(case), *suffering(case)]
     who = f" by {culprit.comm}" if culprit and share >= _HOLDS else ""
     how = (
         f"was {_how(case)} in {case.mode} mode{who}"
@@ -70,8 +79,24 @@ def assess(case: Case) -> Assessment:
             f"{case.place} {how}{path} for {case.seconds:.1f} s{most}{case.beat}"
             f"{_who_waited(case)}; {end}"
         ),
-        fix=_look(case),
+        fix=(*((_WEIGH,) if starved else ()), *_look(case)),
     )
+
+
+def _starved(case: Case) -> list[Evidence]:
+    """A task that got no turn behind user code of its own class, which any tick may interrupt: its
+    weight is the reason, of which nothing is recorded.
+    """
+    waits = [] if case.mode != "user" else waits_for_the_core(case, _STARVED_S)
+    policies = {row["policy"] for row in case.tasks} | {w.by.policy for w in waits if w.by}
+    if not waits or policies & set(REAL_TIME) or case.has(EpisodeKind.THROTTLED):
+        return []
+    comm = waits[0].task.comm
+    text = (
+        f"a fair scheduler gives each task its turn within milliseconds: {comm} weighs far less"
+        " than what had the core, by cpu.shares or cpu.weight of a cgroup, or by nice"
+    )
+    return [case.evidence(text, "waits", case.core)]
 
 
 def _who_waited(case: Case) -> str:
@@ -129,6 +154,7 @@ def _of_a_wait(case: Case) -> Assessment:
         origin=origin,
         summary=f"{longest.words()}{others}; no known mechanism explains it",
         fix=(
+            *((LIMIT_OF_IO,) if any(wait.channel.kind == DEVICE for wait in waits) else ()),
             f"look at all waits of it: necroscope flame DIR --waits {_window(case)}",
             f"all waits of that program: necroscope diagnose DIR --victim {task.pid}",
         ),

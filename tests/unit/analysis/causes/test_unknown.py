@@ -1,7 +1,8 @@
 """What no mechanism explains is reported as far as it is known."""
 
+import pytest
 from tests.drawn_node import drawn_node
-from tests.drawn_waits import wait
+from tests.drawn_waits import by, wait
 
 from necroscope.analysis.engine import diagnose
 
@@ -133,3 +134,41 @@ def test_who_waited_for_a_held_core_is_in_the_first_sentence() -> None:
     wait(node, 10, 11.5, "webapp", 71)
     (incident,) = diagnose(node).incidents
     assert "webapp waited up to 11.5 s for it" in incident.verdict.summary
+
+
+HELD = """
+    core 0:  ..............................
+    core 1:  ........bbbbbbbbbbbbbbbb......
+    b: user  burner[90]  /app  main, burn
+    b: user  burner[91]  /app  main, burn
+    """
+
+
+def test_a_task_that_gets_no_turn_behind_ordinary_user_code_has_too_little_weight() -> None:
+    node = wait(drawn_node(HELD), 8.5, 13.0, "report", 71, **by("burner", 90, policy="other"))
+    (incident,) = diagnose(node).incidents
+    verdict = incident.verdict
+    assert verdict.cause == "unknown"
+    assert "report waited up to 13.0 s for it" in verdict.summary
+    assert any("report weighs far less" in item.text for item in verdict.evidence)
+    assert "cpu.shares" in verdict.fix[0]
+
+
+@pytest.mark.parametrize(
+    ("picture", "policy"),
+    [(HELD, "fifo"), (HELD.replace("user", "system").replace("main, burn", "> odd"), "other")],
+)
+def test_who_waits_behind_a_real_time_task_or_the_kernel_is_not_short_of_weight(
+    picture: str, policy: str
+) -> None:
+    node = wait(drawn_node(picture), 8.5, 13.0, "report", 71, **by("burner", 90, policy=policy))
+    for incident in diagnose(node).incidents:
+        assert not any("weighs far less" in item.text for item in incident.verdict.evidence)
+
+
+def test_a_task_that_slept_for_a_device_is_told_to_look_at_the_limits_of_its_cgroup() -> None:
+    node = wait(drawn_node(IDLE), 12, 12.0, "writer", 71, stack="__iomap_dio_rw;iomap_dio_rw")
+    node.every_second("softirqs", range(1, 12), cpu=0, block=100)
+    node.every_second("softirqs", range(12, 26), cpu=0, block=20_000)
+    (incident,) = diagnose(node).incidents
+    assert "blkio.throttle" in incident.verdict.fix[0]
