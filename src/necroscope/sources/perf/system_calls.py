@@ -19,6 +19,7 @@ NAPS: Final = {"x86_64": (35, 230), "aarch64": (101, 115)}
 READS: Final = {"x86_64": (0, 19, 45, 47, 299), "aarch64": (63, 65, 207, 212, 243)}
 POLLS: Final = {"x86_64": (7, 23, 270, 271, 232, 281, 441), "aarch64": (72, 73, 22, 441)}
 EPOLLS: Final = {"x86_64": (232, 281, 441), "aarch64": (22, 441)}
+WRITES: Final = {"x86_64": (1, 20, 44, 46, 307, 40), "aarch64": (64, 66, 206, 211, 269, 71)}
 _X86_64: Final = {
     # write writev sendto sendmsg sendmmsg msgsnd mq_timedsend
     WRITE: (1, 20, 44, 46, 307, 69, 242),

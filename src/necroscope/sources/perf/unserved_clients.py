@@ -5,7 +5,8 @@ Asked for processes that were found stopped, blocked or without a core. A client
 server's side, because a program that waits for an answer sleeps as one that is idle does. The first
 walk finds the sockets of these processes in which bytes lie unread, and of those that wait to be
 accepted the first. The second finds who has the other end, and whether the port is one that is
-listened on: then the other end is the client. A server's socket of UDP is asked for the datagram
+listened on: then the other end is the client. Who stands in a write to a full socket is told by
+that. A server's socket of UDP is asked for the datagram
 that came last: who sent it is the other end, if its own socket is connected. Connections between network namespaces are found
 unless their addresses are translated on the way.
 
@@ -44,12 +45,15 @@ _LOOPBACK: Final = 127
 
 
 class ClientConnection(NamedTuple):
-    """A client, by its process and descriptor, and the server that has not read what it sent."""
+    """A client, by its process and descriptor, and the server that has not read what it sent.
+    `is_served`: it is known that this is the server, and not a client that has not read an answer.
+    """
 
     server: int
     client: int
     descriptor: int
     is_datagram: bool = False
+    is_served: bool = True
 
 
 class Sock(NamedTuple):
@@ -158,14 +162,9 @@ def join(unread: Sequence[Sock], others: Sequence[Sock]) -> Iterator[ClientConne
     for server in unread:
         is_served = server.is_server or any(_listens(other, server) for other in others)
         for other in others:
-            if (
-                is_served
-                and other.has_waiter
-                and other.pid != server.pid
-                and _is_peer(other, server)
-            ):
+            if other.has_waiter and other.pid != server.pid and _is_peer(other, server):
                 yield ClientConnection(
-                    server.pid, other.pid, other.descriptor, server.is_datagram
+                    server.pid, other.pid, other.descriptor, server.is_datagram, is_served
                 )
 
 

@@ -2,6 +2,7 @@
 
 A client that sleeps until its server answers looks like one that is idle, so it is asked for only
 when a server's own wait is reported, and counts if what it sent lies unread in the server's socket.
+Who stands in a write to a full TCP socket is found in the same way, whichever side listens.
 """
 
 import platform
@@ -76,7 +77,8 @@ class WaitClients:
             if client is not None:
                 server = self._holders.describe(servers[connection.server])
                 since_ns = now_ns - task.asleep_ns
-                found[connection.client] = ChainLink("unserved", client, since_ns, server)
+                kind = "unread" if _is_write(task) else "unserved"
+                found[connection.client] = ChainLink(kind, client, since_ns, server)
                 self._watched[connection.server] = servers[connection.server]
         shortest_ns = min((now_ns - link.since_ns for link in found.values()), default=0)
         self._again_ns = now_ns + shortest_ns // _QUARTER
@@ -88,19 +90,28 @@ def _is_held_up(wait: WaitRecord) -> bool:
     return is_long and wait.kind in _HELD_UP and wait.task.policy != "kernel"
 
 
+def _is_write(task: AsleepTask) -> bool:
+    return task.call in system_calls.WRITES.get(platform.machine(), ())
+
+
 def longest_asleep(connection: ClientConnection, asleep: Sequence[AsleepTask]) -> AsleepTask | None:
-    """The thread of a client that sleeps to read this connection, or polls, for long. Who waits for
-    all that it has open may have sent a datagram to which nobody answers, such as a metric.
+    """The thread of a client that sleeps to read this connection or to write to it, or polls, for
+    long. Who waits for all that it has open may have sent a datagram to which nobody answers, such
+    as a metric.
     """
     machine = platform.machine()
-    reads, polls = system_calls.READS.get(machine, ()), system_calls.POLLS.get(machine, ())
+    polls, uses = system_calls.POLLS.get(machine, ()), system_calls.WRITES.get(machine, ())
     if connection.is_datagram:
         polls = tuple(set(polls) - set(system_calls.EPOLLS.get(machine, ())))
+    if connection.is_served:
+        uses += system_calls.READS.get(machine, ())
+    else:
+        polls = ()
     own = [
         one
         for one in asleep
         if one.task.pid == connection.client
         and one.asleep_ns >= _LEAST_NS
-        and (one.call in polls or (one.call in reads and one.first == connection.descriptor))
+        and (one.call in polls or (one.call in uses and one.first == connection.descriptor))
     ]
     return max(own, key=lambda one: one.asleep_ns, default=None)

@@ -60,3 +60,19 @@ def test_all_who_write_to_one_reader_are_one_incident() -> None:
     assert "and 2 more waited up to 8.0 s" in incident.verdict.summary
     assert incident.verdict.origin is not None
     assert incident.verdict.origin.name == "logd"
+
+
+def test_who_was_found_not_to_read_is_named_though_the_network_ended_the_wait() -> None:
+    """Of a TCP socket the acknowledgement wakes the writer, not the reader."""
+    node = drawn_node(IDLE)
+    sleep = {"kind": "unread", "stack": "wait_woken;sk_stream_wait_memory;tcp_sendmsg_locked"}
+    wait(node, 10, 1.5, "shipper", 71, **sleep, is_open=True)
+    wait(node, 10, 4.0, "shipper", 71, **sleep, is_open=True, **by("ingest", 80))
+    softirq = "sk_stream_write_space;tcp_check_space;tcp_rcv_established;net_rx_action"
+    wait(node, 10, 9.0, "shipper", 71, **sleep, by_stack=softirq)
+    wait(node, 9.5, 9.4, "ingest", 80, kind="stopped")
+    (incident,) = diagnose(node).incidents
+    assert incident.verdict.cause == "stalled-reader"
+    assert incident.verdict.summary.startswith("shipper waited up to 9.0 s")
+    assert incident.verdict.culprit is not None
+    assert incident.verdict.culprit.comm == "ingest"

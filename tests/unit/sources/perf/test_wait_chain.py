@@ -217,3 +217,41 @@ def test_a_client_of_a_server_that_is_stopped_is_found() -> None:
     assert NS_PER_S <= waited[0] < 10 * NS_PER_S
     assert len(waited) == 3, "it is said again as it becomes longer"
     assert waited == sorted(waited)  # type: ignore[type-var]
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_who_writes_to_a_full_tcp_socket_is_found_with_who_has_not_read_it() -> None:
+    source = opened_source()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def ask() -> None:
+            address = listener.getsockname()
+            listener.close()
+            with socket.create_connection(address) as own:
+                os.kill(os.getpid(), signal.SIGSTOP)
+                own.recv(1)
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            listener.close()
+            client.sendall(bytes(64 << 20))
+
+        server = child(serve)
+        client = child(ask)
+
+    def is_told(rows: list[dict[str, object]]) -> bool:
+        return any((row["pid"], row["by_pid"]) == (server, client) for row in rows)
+
+    rows: list[dict[str, object]] = []
+    try:
+        until_s = time.monotonic() + 20
+        while not is_told(rows) and time.monotonic() < until_s:
+            rows += rows_until(source, {"another tick"}, 0.3)
+    finally:
+        source.close()
+        for pid in (client, server):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    assert is_told(rows)
+    assert {row["kind"] for row in rows if row["pid"] == server} == {"unread"}
