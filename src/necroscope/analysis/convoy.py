@@ -16,6 +16,7 @@ from necroscope.analysis.task_waits import RUNNABLE, TaskWait, Waiter, whole_wai
 from necroscope.analysis.wait_channels import (
     ANSWERED,
     ASLEEP,
+    CHILD_TO_END,
     DEVICE,
     ORDINARY_SLEEP,
     STOPPED,
@@ -106,12 +107,11 @@ class Convoy:
     @property
     def proven(self) -> tuple[TaskWait, ...]:
         """The chain as far as it accuses: one that sleeps until another writes may never have asked
-        it anything, so the other counts only if it is stopped or waits for something itself.
+        it anything, so the other counts only if it is stopped or waits for something itself. A
+        child that one waits for counts.
         """
         links = self.chain
-        while (
-            links and links[-1].channel.kind == UNANSWERED and not _is_stopped(links[-1].held_stack)
-        ):
+        while links and _is_unproven(links[-1]):
             links = links[:-1]
         return links
 
@@ -290,6 +290,11 @@ class Convoy:
         return [
             f"{link.held_by.comm}[{link.held_by.tid}] was looked at: {where}; the chain ends here"
         ]
+
+
+def _is_unproven(link: TaskWait) -> bool:
+    is_silent = link.channel.kind == UNANSWERED and link.channel.name != CHILD_TO_END
+    return is_silent and not _is_stopped(link.held_stack)
 
 
 def _is_stopped(stack: tuple[str, ...]) -> bool:

@@ -14,6 +14,7 @@ from necroscope.analysis.wait_channels import (
     ANSWERED,
     ASLEEP,
     CHILD,
+    CHILD_TO_END,
     DEVICE,
     FILE_LOCK,
     FUTEX,
@@ -164,7 +165,9 @@ class TaskWait(Lasting):
             return f"{self.task.comm}[{self.task.tid}] slept {self.seconds:.2f} s by its own will"
         what = f"for core {self.cpu}" if self.is_for_a_core else self.channel.words
         if self.channel.kind in (UNREAD, UNANSWERED) and self.held_by is not None:
-            what += f", whose other end is {self.held_by.comm}[{self.held_by.pid}]"
+            is_child = self.channel.name == CHILD_TO_END
+            other = "which is" if is_child else "whose other end is"
+            what += f", {other} {self.held_by.comm}[{self.held_by.pid}]"
         if self.channel.kind == UNSERVED and self.held_by is not None:
             what += f", which {self.held_by.comm}[{self.held_by.pid}] has not read"
         return f"{self.task.comm}[{self.task.tid}] waited {self.seconds:.2f} s {what}{goes_on}"

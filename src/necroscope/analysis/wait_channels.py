@@ -26,6 +26,7 @@ FILE_LOCK, UNREAD, STOPPED, CHILD, ANSWER = "file_lock", "unread", "stopped", "c
 UNANSWERED, UNSERVED = "unanswered", "unserved"
 SEMAPHORE, ASLEEP = "semaphore", "asleep"
 MEMORY_LIMIT = "memory_limit"
+CHILD_TO_END: Final = "a child process"
 # kernel/locking/: mutexes, semaphores and rt_mutexes; rwsems; per-CPU rwsems.
 _MUTEX: Final = functions(
     "__mutex_lock* mutex_lock* ww_mutex_lock* __ww_mutex_lock* __down_common* __down down"
@@ -240,6 +241,8 @@ _OF_USERS: Final = {
     SEMAPHORE: ("a semaphore", "for a semaphore that processes share", _FUTEX_SLEEPS | _SETS),
     UNREAD: ("a pipe or socket", "until the other end of a pipe or socket read", _WRITES),
 }
+# kernel/exit.c
+_CHILD_WAITS: Final = functions("do_wait kernel_wait4 kernel_waitid")
 # Of tasks that are part of a wait of others.
 _OF_OTHERS: Final = {
     UNANSWERED: ("an answer", "to read from a pipe or socket"),
@@ -285,6 +288,8 @@ def channel_of(
     """`by_stack` is that of who woke it; a sleep that goes on has none. `is_lock`: the kernel
     itself said that it is a lock.
     """
+    if kind == UNANSWERED and any(name in _CHILD_WAITS for name in stack):
+        return WaitChannel(kind, CHILD_TO_END, "for its child process to end")
     if kind in _OF_OTHERS:
         return WaitChannel(kind, *_OF_OTHERS[kind])
     if kind in _OF_USERS:

@@ -1,5 +1,6 @@
 """Who has what a task still waits for, where that one is, and if it waits to read a pipe or socket
-itself, who has the other end; of a semaphore, which knows no owner, who of the family sleeps.
+itself, who has the other end, or if it waits for its child, that one, as flock(1) does; of a
+semaphore, which knows no owner, who of the family sleeps.
 """
 
 import platform
@@ -26,6 +27,8 @@ _READS: Final = frozenset(
         *("unix_stream_recvmsg", "unix_dgram_recvmsg", "__skb_wait_for_more_packets"),
     )
 )
+# kernel/exit.c
+_CHILD_WAITS: Final = frozenset(("do_wait", "kernel_wait4", "kernel_waitid"))
 
 
 # Of some processes the threads that sleep now.
@@ -67,17 +70,26 @@ class WaitChain:
         """From who has it on, as far as each sleeps for the next one's answer."""
         found: list[ChainLink] = []
         while len(found) < _MOST_LINKS and waited_ns >= _LEAST_NS:
-            if not _READS.intersection(holder.functions):
+            is_asleep, peer = self._awaited(holder)
+            if not is_asleep:
                 break
-            descriptor = self._holders.descriptor(holder.tid)
-            if descriptor is None:
-                break
-            peer = self._peer(holder.pid, descriptor, WRITER)
             found.append(ChainLink("unanswered", holder, self._since_ns(holder, now_ns), peer))
             if peer is None:
                 break
             holder = peer
         return found
+
+    def _awaited(self, holder: WaitHolder) -> tuple[bool, WaitHolder | None]:
+        """Whether it sleeps until another process ends or writes, and which, if that is known."""
+        if _CHILD_WAITS.intersection(holder.functions):
+            child = self._holders.only_child(holder.tid)
+            return child is not None, child
+        if not _READS.intersection(holder.functions):
+            return False, None
+        descriptor = self._holders.descriptor(holder.tid)
+        if descriptor is None:
+            return False, None
+        return True, self._peer(holder.pid, descriptor, WRITER)
 
     def naps(self, wait: WaitRecord, find_asleep: AsleepFinder, now_ns: int) -> list[ChainLink]:
         """Relatives of who waits for a semaphore that sleep until a timer ends: one may have it.

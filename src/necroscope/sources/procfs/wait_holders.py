@@ -76,6 +76,12 @@ class WaitHolders:
         children = [int(word) for one in lists for word in one.split() if word.isdigit()]
         return int(parent), [int(parent), *children[:_MOST_THREADS]]
 
+    def only_child(self, tid: int) -> WaitHolder | None:
+        """Of a thread; of several it may wait for any."""
+        listed = read_bounded(self._proc / f"{tid}/task/{tid}/children", _FILE_BYTES) or b""
+        children = listed.split()
+        return self.describe(int(children[0])) if len(children) == 1 else None
+
     def _tracer(self, pid: int) -> int | None:
         """Not a parent of another user: PTRACE_TRACEME makes it the tracer unasked, and the parent
         of an orphan is process 1.

@@ -68,6 +68,23 @@ def test_the_chain_leads_from_the_lock_over_a_socket_to_who_is_stopped() -> None
     assert "backend[90] stood still for 8.00 s, stopped by a signal" in text
 
 
+def test_the_child_that_the_holder_waits_for_is_what_to_act_on() -> None:
+    """flock(1) has the lock while the command that it started works."""
+    node = waiting("flock", 8.0, "do_wait;kernel_wait4")
+    child = {"kind": "unanswered", "stack": "do_wait;kernel_wait4", "is_open": True}
+    wait(node, 10.5, 7.5, "flock", 50, **child, **by("backup", 51, stack="hrtimer_nanosleep"))
+    (incident,) = diagnose(node).incidents
+    verdict = incident.verdict
+    assert verdict.culprit is not None
+    assert verdict.culprit.comm == "flock"
+    assert verdict.origin is not None
+    assert verdict.origin.name == "backup"
+    assert verdict.summary.endswith("holds and does not release; it waits for backup[51]")
+    texts = [one.text for one in verdict.evidence]
+    assert any("for its child process to end, which is backup[51]" in text for text in texts)
+    assert any("backup[51] was looked at: it sleeps until a timer" in text for text in texts)
+
+
 def test_a_server_that_was_never_asked_is_not_blamed_for_the_silence() -> None:
     """Anyone can hold a lock of their own and read from a socket of a daemon that is idle."""
     node = drawn_node(

@@ -129,6 +129,41 @@ def test_who_reads_under_a_lock_that_another_wants_to_write_is_its_holder() -> N
     assert reader in holders
 
 
+@pytest.mark.root
+@pytest.mark.kernel
+def test_who_has_a_lock_while_its_only_child_works_is_found_with_it() -> None:
+    source = opened_source()
+    with tempfile.NamedTemporaryFile() as file:
+        ours, theirs = os.pipe()
+
+        def hold() -> None:
+            with open(file.name, "rb") as own:
+                fcntl.flock(own, fcntl.LOCK_EX)
+                worker = child(signal.pause)
+                os.write(theirs, worker.to_bytes(4, "little"))
+                os.waitpid(worker, 0)
+
+        def want() -> None:
+            with open(file.name, "rb") as own:
+                fcntl.flock(own, fcntl.LOCK_EX)
+
+        holder = child(hold)
+        worker = int.from_bytes(os.read(ours, 4), "little")
+        waiter = child(want)
+        try:
+            rows = rows_until(source, {"file_lock", "unanswered"})
+        finally:
+            source.close()
+            for pid in (waiter, worker, holder):
+                os.kill(pid, signal.SIGKILL)
+            for pid in (waiter, holder):
+                os.waitpid(pid, 0)
+            os.close(ours)
+            os.close(theirs)
+    link = next(row for row in rows if row["kind"] == "unanswered")
+    assert (link["pid"], link["by_pid"]) == (holder, worker)
+
+
 def unserved(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     return [row for row in rows if row["kind"] == "unserved"]
 

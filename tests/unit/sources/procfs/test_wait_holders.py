@@ -105,3 +105,18 @@ def test_orphans_are_no_family(tmp_path: Path) -> None:
     (folder / "status").write_text("Name:\tworker\nTgid:\t71\nPPid:\t1\n")
     assert WaitHolders(proc).family(71) == (0, [])
     assert WaitHolders(proc).family(99) == (0, [])
+
+
+def test_of_several_children_none_is_the_one_that_is_waited_for(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    process(proc, 71, "flock")
+    process(proc, 80, "backup")
+    (proc / "71/task/71").mkdir(parents=True)
+    children = proc / "71/task/71/children"
+    children.write_text("80 ")
+    child = WaitHolders(proc).only_child(71)
+    assert child is not None
+    assert (child.pid, child.comm) == (80, "backup")
+    for text in ("80 81 ", ""):
+        children.write_text(text)
+        assert WaitHolders(proc).only_child(71) is None
