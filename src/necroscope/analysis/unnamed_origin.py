@@ -1,5 +1,5 @@
-"""What to act on where no mechanism is known: a tracer that is switched on, who starts the
-processes that hold the core, else the task itself.
+"""What to act on where no mechanism is known: a tracer that is switched on, the merging of equal
+pages, who starts the processes that hold the core, else the task itself.
 """
 
 from typing import Final
@@ -31,6 +31,9 @@ _TRACERS: Final = functions(
 )
 _FORKS: Final = functions("kernel_clone _do_fork do_fork copy_process __do_sys_clone*")
 _TRACED: Final = 0.15
+# mm/ksm.c
+_MERGES: Final = functions("ksm_scan_thread ksm_do_scan scan_get_next_rmap_item cmp_and_merge_page")
+_MERGED: Final = 0.5
 _LEAST_SAMPLES: Final = 3
 # New processes come up in this many of the samples that none has most of them.
 _ONE_PROCESS: Final = 0.5
@@ -41,7 +44,10 @@ def origin_behind(
 ) -> tuple[Origin | None, list[Evidence]]:
     """The origin, and in words how it is known."""
     return (
-        _tracer(case) or _parent(case, culprit) or (origin_of(culprit) if is_holder else None, [])
+        _tracer(case)
+        or _merging(case)
+        or _parent(case, culprit)
+        or (origin_of(culprit) if is_holder else None, [])
     )
 
 
@@ -57,6 +63,18 @@ def _tracer(case: Case) -> tuple[Origin | None, list[Evidence]] | None:
             origin = origin_of(culprit_from(most, (), case.node))
             return origin, [case.evidence(text, "samples", case.core)]
     return Origin("setting", "kernel tracing"), [case.evidence(traced, "samples", case.core)]
+
+
+def _merging(case: Case) -> tuple[Origin | None, list[Evidence]] | None:
+    """Its thread works at the speed that the setting says, for who asked by madvise(2)."""
+    if case.samples.now.share(_MERGES) < _MERGED:
+        return None
+    text = (
+        "the kernel merges equal pages (KSM), of programs that asked for it (MADV_MERGEABLE):"
+        " pages_to_scan and sleep_millisecs in /sys/kernel/mm/ksm say how fast, run stops it"
+    )
+    found = case.evidence(text, "samples", case.core)
+    return Origin("setting", "/sys/kernel/mm/ksm"), [found]
 
 
 def _parent(case: Case, culprit: Culprit | None) -> tuple[Origin | None, list[Evidence]] | None:

@@ -9,25 +9,29 @@ Source: flock(2), fcntl(2), proc_locks(5); dpkg and apt behind unattended-upgrad
 cache lock`).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
+from necroscope.analysis.convoy import Convoy
 from necroscope.analysis.convoys import convoys
 from necroscope.analysis.evidence import suffering
-from necroscope.analysis.report import WillNotHelp
+from necroscope.analysis.report import Evidence, WillNotHelp
 from necroscope.analysis.thresholds import Threshold, Thresholds
 from necroscope.analysis.wait_channels import FILE_LOCK
 
 LIMITS: Final = Thresholds(
     longest_s=Threshold(1.0, "locks on files are held while a file is written: less is usual"),
 )
+_MOST_OTHERS: Final = 3
 
 
 def assess(case: Case) -> Assessment | None:
-    convoy = next(iter(convoys(case, FILE_LOCK)), None)
-    if convoy is None:
+    found = convoys(case, FILE_LOCK)
+    if not found:
         return None
+    convoy, others = found[0], found[1:]
     who = ", ".join(dict.fromkeys(wait.task.comm for wait in convoy.waits))
     holder, culprit = convoy.holder, convoy.culprit(case.node)
     whose = f"{holder.comm}[{holder.pid}]" if holder else "another process"
@@ -36,7 +40,7 @@ def assess(case: Case) -> Assessment | None:
     return Assessment(
         explains=0.9,
         is_confirmed=holder is not None and convoy.longest.seconds >= case.limits.longest_s,
-        evidence=[*convoy.evidence(case), *suffering(case)],
+        evidence=[*convoy.evidence(case), *_behind_other_locks(case, others), *suffering(case)],
         summary=(
             f"{who} waited up to {convoy.longest.seconds:.1f} s for a lock on a file that"
             f" {whose}{stopped} {has}{convoy.because}"
@@ -45,6 +49,17 @@ def assess(case: Case) -> Assessment | None:
         origin=convoy.origin(case.node),
         fix=(convoy.to_wake,) if convoy.to_wake else (),
     )
+
+
+def _behind_other_locks(case: Case, others: Sequence[Convoy]) -> list[Evidence]:
+    """Of the same time, the longest first."""
+    texts = [
+        f"behind another lock {one.waiters} waited up to {one.longest.seconds:.1f} s, which"
+        f" {one.holder.comm}[{one.holder.pid}] had{one.because}"
+        for one in others
+        if one.holder is not None and one.longest.seconds >= case.limits.longest_s
+    ]
+    return [case.evidence(text, "waits") for text in texts[:_MOST_OTHERS]]
 
 
 CAUSE = Cause(

@@ -42,10 +42,13 @@ _SENT: Final = (
 SHOOTDOWNS: Final = Rise("interrupts", "TLB", _SENT[0], more_per_s=_SENT[1])
 # Where the flush is sent as a function call, as on arm64 and under some hypervisors.
 CALLS: Final = Rise("interrupts", "CAL", _SENT[0], more_per_s=_SENT[1])
+# Threads of the kernel that merge, collapse, move or drop pages: each flush is a part of that work.
+PAGE_THREADS: Final = functions("ksm_scan_thread khugepaged* kcompactd* kswapd*")
 SIGNATURE: Final = Signature(
     FLUSHES,
     "waiting for other cores to flush",
     also=CHANGES,
+    without=PAGE_THREADS,
     least=Threshold(0.08, "half of what confirms: below it no task waits long for the flushes"),
     confirmed=Threshold(0.15, "a sixth of a core is spent in waiting, which no work pays back"),
     rises=(SHOOTDOWNS, CALLS),

@@ -85,6 +85,16 @@ def test_the_child_that_the_holder_waits_for_is_what_to_act_on() -> None:
     assert any("backup[51] was looked at: it sleeps until a timer" in text for text in texts)
 
 
+def test_who_stands_behind_another_lock_meanwhile_is_told() -> None:
+    node = waiting(lasts_s=8.0)
+    rest = {"kind": "file_lock", "stack": "locks_lock_inode_wait;__do_sys_flock", "is_open": True}
+    wait(node, 11, 5.0, "cron", 90, **rest, **by("rotate", 91, stack="do_signal_stop"))
+    (incident,) = diagnose(node).incidents
+    assert "agent[50]" in incident.verdict.summary
+    texts = [one.text for one in incident.verdict.evidence]
+    assert "behind another lock cron waited up to 5.0 s, which rotate[91] had" in texts
+
+
 def test_a_server_that_was_never_asked_is_not_blamed_for_the_silence() -> None:
     """Anyone can hold a lock of their own and read from a socket of a daemon that is idle."""
     node = drawn_node(

@@ -12,8 +12,8 @@ FLIPS = """
 """
 
 
-def interrupted(count: int, usual: int = 20) -> DrawnNode:
-    node = drawn_node(FLIPS)
+def interrupted(count: int, usual: int = 20, picture: str = FLIPS) -> DrawnNode:
+    node = drawn_node(picture)
     for second, number in ((10, usual), (20, count), (30, count)):
         node.add(
             "interrupts",
@@ -47,3 +47,16 @@ def test_the_flushes_of_one_core_are_counted_beside_the_usual_ones_of_many() -> 
     assert incident.verdict.cause == "tlb-shootdown"
     causes = [one.verdict.cause for one in diagnose(interrupted(45_000, usual=40_000)).incidents]
     assert "tlb-shootdown" not in causes
+
+
+def test_the_flushes_of_a_thread_that_merges_pages_are_part_of_that_work() -> None:
+    merges = FLIPS.replace(
+        "engine[400]  /pods/e  mprotect > do_mprotect_pkey,",
+        "ksmd[36]  /  > kthread, ksm_scan_thread, try_to_merge_one_page,",
+    )
+    found = diagnose(interrupted(30_000, picture=merges)).incidents
+    verdict = next(one.verdict for one in found if one.core == 1)
+    assert verdict.cause == "unknown"
+    assert "by ksmd" in verdict.summary
+    assert verdict.origin is not None
+    assert (verdict.origin.kind, verdict.origin.name) == ("setting", "/sys/kernel/mm/ksm")
