@@ -1,4 +1,6 @@
-"""Evidence that most causes share: how the core was held, and what suffered from it."""
+"""What several causes say: how the core was held, what suffered from it, where to look."""
+
+from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.episodes import SUFFERING, EpisodeKind
@@ -6,6 +8,11 @@ from necroscope.analysis.event_cores import JoinedEvent
 from necroscope.analysis.functions import Functions
 from necroscope.analysis.report import Culprit, Evidence
 from necroscope.model.span import Span
+
+LIMIT_OF_IO: Final = (
+    "see whether a limit makes it wait: io.max, or blkio.throttle.* (v1), of the cgroups in"
+    " /proc/PID/cgroup; if there is none, how busy the device is: iostat -x 1"
+)
 
 
 def what_held_the_core(case: Case) -> list[Evidence]:

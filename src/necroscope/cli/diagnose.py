@@ -219,10 +219,8 @@ def _who_waited(store: Store, place: str) -> list[str]:
     wait = longest_wait(store, Span(first_ns, last_ns + 1))
     if wait is None:
         return []
-    return [
-        f"The longest wait: {wait.words()}. All waits of that program:\n"
-        f"  necroscope diagnose {place} --victim {wait.task.pid}"
-    ]
+    said = f"The longest wait: {wait.words()}. All waits of that program:"
+    return [said, f"  necroscope diagnose {place} --victim {wait.task.pid}"]
 
 
 def _victim(store: Store, name: str, words: WindowWords, *, as_json: bool) -> str:

@@ -27,9 +27,9 @@ WAIT_TABLES: Final = (
                 " socket whose other end did not read), stopped (by a signal, a tracer or the"
                 " freezer of its cgroup), unserved (slept for the answer of a server of this node"
                 " that was held up and had not read the question), unanswered (had what others"
-                " waited for, and slept to read a pipe or socket or until its child ended) or asleep"
-                " (may have had the semaphore that its relatives waited for, and slept until a"
-                " timer ended)",
+                " waited for, and slept to read a pipe or socket or until its child ended) or"
+                " asleep (may have had the semaphore that its relatives waited for, and slept until"
+                " a timer ended)",
             ),
             Column(
                 "is_open",

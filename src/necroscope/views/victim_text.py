@@ -15,7 +15,7 @@ _KINDS = {
     "semaphore": "waited for a semaphore that processes share",
     "unserved": "waited for an answer of a server that had not read its question",
     "asleep": "slept by its own will while others waited for what it may have had",
-    "unanswered": "slept to read a pipe or socket, or until its child ended, while others waited for it",
+    "unanswered": "slept to read, or until its child ended, while others waited for it",
 }
 
 

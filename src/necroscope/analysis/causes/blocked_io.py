@@ -28,7 +28,7 @@ from necroscope.analysis.cause import Assessment, Cause
 from necroscope.analysis.columns import ColumnArrays
 from necroscope.analysis.episodes import EpisodeKind
 from necroscope.analysis.event_cores import JoinedEvent
-from necroscope.analysis.evidence import of_event, suffering
+from necroscope.analysis.evidence import LIMIT_OF_IO, of_event, suffering
 from necroscope.analysis.functions import Functions, functions
 from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.page_writers import pages_moved
@@ -54,10 +54,6 @@ CLIENTS: Final = functions(
 )
 SERVERS: Final = functions(
     "fuse_dev_read fuse_dev_write fuse_dev_do_read fuse_dev_do_write fuse_dev_poll"
-)
-LIMIT_OF_IO: Final = (
-    "see whether a limit makes it wait: io.max, or blkio.throttle.* (v1), of the cgroups in"
-    " /proc/PID/cgroup; if there is none, how busy the device is: iostat -x 1"
 )
 LIMITS: Final = Thresholds(
     lasts_s=Threshold(8.0, "disks that are slow for a moment recover within a few seconds"),

@@ -10,9 +10,8 @@ from typing import Final
 
 from necroscope.analysis.case import Case
 from necroscope.analysis.cause import Assessment, Cause
-from necroscope.analysis.causes.blocked_io import LIMIT_OF_IO
 from necroscope.analysis.episodes import EpisodeKind
-from necroscope.analysis.evidence import suffering, what_held_the_core
+from necroscope.analysis.evidence import LIMIT_OF_IO, suffering, what_held_the_core
 from necroscope.analysis.hung_tasks import hung_tasks
 from necroscope.analysis.report import Culprit, Evidence, Origin
 from necroscope.analysis.scheduling import waits_for_the_core

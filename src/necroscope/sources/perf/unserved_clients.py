@@ -5,10 +5,10 @@ Asked for processes that were found stopped, blocked or without a core. A client
 server's side, because a program that waits for an answer sleeps as one that is idle does. The first
 walk finds the sockets of these processes in which bytes lie unread, and of those that wait to be
 accepted the first. The second finds who has the other end, and whether the port is one that is
-listened on: then the other end is the client. Who stands in a write to a full socket is told by
-that. A server's socket of UDP is asked for the datagram
-that came last: who sent it is the other end, if its own socket is connected. Connections between network namespaces are found
-unless their addresses are translated on the way.
+listened on: then the other end is the client. A write to a full socket says by itself which end
+waits. A server's socket of UDP is asked for the datagram that came last: who sent it is the other
+end, if its own socket is connected. Connections between network namespaces are found unless their
+addresses are translated on the way.
 
     server's file --> sock: bytes unread --> addresses and ports -+-> file of a sock with the same
                            --> UNIX: the peer's file -------------+   ones the other way round

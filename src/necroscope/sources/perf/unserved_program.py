@@ -34,7 +34,7 @@ _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _TCP, _UDP = 6, 17
 # As in skb->protocol, in network order.
 _IP, _IPV6 = 0x0008, 0xDD86
-# Where a header of IP and one of IPv6 have the source and behind it the destination, and their size.
+# Where a header of IP and one of IPv6 have the source, behind it the destination; their size.
 _IP_ADDRESSES, _IPV6_ADDRESSES = (12, 8), (8, 32)
 # include/net/tcp_states.h
 _ESTABLISHED, _CLOSE_WAIT, _LISTEN = 1, 8, 10

@@ -96,17 +96,20 @@ def _is_write(task: AsleepTask) -> bool:
 
 def longest_asleep(connection: ClientConnection, asleep: Sequence[AsleepTask]) -> AsleepTask | None:
     """The thread of a client that sleeps to read this connection or to write to it, or polls, for
-    long. Who waits for all that it has open may have sent a datagram to which nobody answers, such
-    as a metric.
+    long. Who waits for all that it has open may have sent a datagram that has no answer, such as
+    a metric.
     """
     machine = platform.machine()
-    polls, uses = system_calls.POLLS.get(machine, ()), system_calls.WRITES.get(machine, ())
+    polls, uses = (
+        set(system_calls.POLLS.get(machine, ())),
+        set(system_calls.WRITES.get(machine, ())),
+    )
     if connection.is_datagram:
-        polls = tuple(set(polls) - set(system_calls.EPOLLS.get(machine, ())))
+        polls -= set(system_calls.EPOLLS.get(machine, ()))
     if connection.is_served:
-        uses += system_calls.READS.get(machine, ())
+        uses |= set(system_calls.READS.get(machine, ()))
     else:
-        polls = ()
+        polls.clear()
     own = [
         one
         for one in asleep
