@@ -69,9 +69,10 @@ def sleeping_in_the_kernel() -> Iterator[int]:
         os._exit(0)
     os.close(waits)
     try:
-        stat = Path(f"/proc/{waiter}/stat")
+        # Its state says D a moment before it leaves the core; `wchan` is 0 until it has left.
+        wait_channel = Path(f"/proc/{waiter}/wchan")
         until = time.monotonic() + 10
-        while stat.read_text().rpartition(")")[2].split()[0] != "D" and time.monotonic() < until:
+        while wait_channel.read_text() == "0" and time.monotonic() < until:
             os.sched_yield()
         yield waiter
     finally:

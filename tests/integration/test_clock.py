@@ -4,7 +4,6 @@ a gap, anchors tell both.
 The machine's clock is left alone: the recorder is given one that steps.
 """
 
-import dataclasses
 import itertools
 from pathlib import Path
 
@@ -40,7 +39,7 @@ class SteppedClock:
 
     def read(self) -> ClockReading:
         reading = self._clock.read()
-        return dataclasses.replace(reading, realtime_ns=reading.realtime_ns + self.step_ns)
+        return reading._replace(realtime_ns=reading.realtime_ns + self.step_ns)
 
 
 class WatchedDisk(Disk):
