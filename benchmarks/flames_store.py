@@ -15,9 +15,9 @@ from pathlib import Path
 
 from generated_recording import FULL_EVERY, NS, SEGMENT_S, START_NS, generate
 from necroscope.stacks.differential import DifferentialTree, compare
+from necroscope.store.choices import GroupBy
 from necroscope.store.flame import read_flame
 from necroscope.store.functions import top_functions
-from necroscope.store.groups import GroupBy
 from necroscope.store.heatmap import read_heat_map
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection

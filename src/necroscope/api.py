@@ -24,8 +24,8 @@ from necroscope.model.tables import TABLES
 from necroscope.model.units import datetime_ns, format_moment, parse_moment_ns
 from necroscope.stacks.differential import compare
 from necroscope.stacks.flame_tree import FlameTree
+from necroscope.store.choices import GroupBy
 from necroscope.store.flame import read_flame
-from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 from necroscope.verdicts.reading import read_report

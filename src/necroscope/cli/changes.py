@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from necroscope.analysis.window_changes import window_changes
-from necroscope.cli.flame_question import Windows, WindowWords
+from necroscope.cli.flame_windows import Windows, WindowWords
 from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.recording_place import recording_argument

@@ -17,7 +17,7 @@ from necroscope.analysis.engine import Progress, diagnose
 from necroscope.analysis.report import Report
 from necroscope.analysis.victim import longest_wait, victim_report
 from necroscope.cli.diagnose_watch import watch as watch_recording
-from necroscope.cli.flame_question import WindowWords
+from necroscope.cli.flame_windows import WindowWords
 from necroscope.cli.job import failed_jobs
 from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
@@ -37,7 +37,7 @@ from necroscope.segment.lock import is_recorded
 from necroscope.store.busiest import busiest_stretch
 from necroscope.store.query import Store
 from necroscope.verdicts.reading import read_report
-from necroscope.views.flame.heading import literal_line
+from necroscope.views.format import literal_line
 from necroscope.views.report_text import report_to_text
 from necroscope.views.victim_text import victim_to_text
 from necroscope.views.web.export import check_built

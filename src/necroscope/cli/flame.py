@@ -7,12 +7,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
-from necroscope.cli.flame_outputs import OUTPUTS, TextStyle, check_options, chosen_format
-from necroscope.cli.flame_question import FlameQuestion, WindowWords
+from necroscope.cli.flame_outputs import (
+    OUTPUTS,
+    TextStyle,
+    check_options,
+    chosen_format,
+    writer_of,
+)
+from necroscope.cli.flame_windows import WindowWords
 from necroscope.cli.moment_completion import complete_moment
 from necroscope.cli.opened_recording import opened_recording
 from necroscope.cli.output_file import output_file
@@ -21,13 +27,14 @@ from necroscope.errors import UsageError
 from necroscope.model.span import Extent
 from necroscope.model.units import NS_PER_S, parse_duration_ns
 from necroscope.sources.sysfs.cpus import parse as parse_cpu_list
-from necroscope.store.frame_state import WORK, State
-from necroscope.store.groups import GroupBy
-from necroscope.store.heatmap import DEFAULT_ROWS
-from necroscope.store.query import Store
+from necroscope.store.choices import DEFAULT_ROWS, WORK, GroupBy, State
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
-from necroscope.views.flame.heading import literal_line
+from necroscope.views.format import literal_line
+
+if TYPE_CHECKING:
+    from necroscope.cli.flame_question import FlameQuestion
+    from necroscope.store.query import Store
 
 _STANDARD_OUTPUT: Final = Path("-")
 Command = Callable[..., None]
@@ -132,7 +139,10 @@ def _words_of(options: Options) -> WindowWords:
     return WindowWords(*(options[name] for name in ("start", "end", "at", "around", "baseline")))
 
 
-def _question_of(options: Options, store: Store, span: Extent) -> FlameQuestion:
+def _question_of(options: Options, store: "Store", span: Extent) -> "FlameQuestion":
+    # Not above: it loads numpy and Arrow, which a wrong option need not wait for.
+    from necroscope.cli.flame_question import FlameQuestion  # noqa: PLC0415
+
     return FlameQuestion(
         store,
         span,
@@ -249,7 +259,7 @@ def command(
         question = _question_of(options, store, store.span())
         check_options(name, question)
         with _output(file) as out:
-            notes = OUTPUTS[name].write(question, out, style)
+            notes = writer_of(name)(question, out, style)
     for note in [*import_notes, *notes]:
         click.echo(f"note: {literal_line(note)}", err=True)
 

@@ -3,6 +3,13 @@ become twice as long, and when it ends.
 """
 
 from collections.abc import Iterable
+from typing import Final
+
+from necroscope.model.units import NS_PER_S
+
+# A row says when its wait ended, or how long it lasted by then, which it does again when it has
+# become twice as long: whoever waits in a short stretch has a row soon after it.
+REACH_NS: Final = 120 * NS_PER_S
 
 
 def number_waits(rows: Iterable[tuple[object, int, int, bool]]) -> list[int]:

@@ -119,7 +119,12 @@ def codes(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
         )
     else:
         column = column.chunk(0)
-    found: Numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    # Where there are nulls these are floats, which hold an index exactly: fill_null would load all
+    # of Arrow's functions, which takes as long as to load Arrow itself.
+    places = column.indices.to_numpy(zero_copy_only=False)
+    if column.indices.null_count:
+        places = np.where(np.isnan(places), -1, places)
+    found: Numbers = places.astype(np.int64)
     return found, column.dictionary
 
 

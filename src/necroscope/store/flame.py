@@ -9,7 +9,8 @@ from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.merge import Grown, split, turned
 from necroscope.stacks.samples import numbers
 from necroscope.stacks.tree import LevelTree
-from necroscope.store.groups import KEYS, GroupBy, GroupTree, group_tree
+from necroscope.store.choices import GroupBy
+from necroscope.store.groups import KEYS, GroupTree, group_tree
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 from necroscope.store.stack_weights import read_weights

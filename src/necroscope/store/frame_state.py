@@ -2,7 +2,6 @@
 work.
 """
 
-from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,27 +11,10 @@ from necroscope.model.idle import IDLE_FUNCTIONS
 from necroscope.stacks.samples import flags_of
 from necroscope.stacks.segment_tree import SegmentTree
 from necroscope.stacks.tree import LOST, Numbers
+from necroscope.store.choices import State
 
 IDLE_TASK: Final = 0
 States = NDArray[np.int8]
-
-
-class State(IntEnum):
-    """`INTERRUPT` is all that the idle task is sampled in but idling itself: interrupts, softirqs,
-    the way in and out of idle.
-    """
-
-    KERNEL = 0
-    USER = 1
-    INTERRUPT = 2
-    IDLE = 3
-
-    @property
-    def label(self) -> str:
-        return "interrupt on an idle core" if self is State.INTERRUPT else self.name.lower()
-
-
-WORK: Final = frozenset({State.KERNEL, State.USER, State.INTERRUPT})
 
 
 class StackStates(NamedTuple):

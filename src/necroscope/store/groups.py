@@ -3,7 +3,6 @@ cgroup or state.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,22 +12,8 @@ from necroscope.model.frame import Frame
 from necroscope.stacks.frames import GROUP
 from necroscope.stacks.samples import codes
 from necroscope.stacks.tree import LevelTree, Numbers
-from necroscope.store.frame_state import State
+from necroscope.store.choices import GroupBy, State
 from necroscope.store.stack_weights import IS_LEADER, STATE
-
-
-class GroupBy(StrEnum):
-    """`NAME` joins the processes of one name: a crash loop has a new pid each time, which a
-    comparison takes for new code.
-    """
-
-    PROCESS = "process"
-    THREAD = "thread"
-    NAME = "name"
-    CORE = "core"
-    CGROUP = "cgroup"
-    STATE = "state"
-
 
 KEYS: Final = {
     GroupBy.PROCESS: ("pid", "comm", IS_LEADER),

@@ -23,6 +23,7 @@ from necroscope.segment.reader import SegmentReader
 from necroscope.segment.window import is_climbing
 from necroscope.stacks.samples import narrow_numbers
 from necroscope.stacks.tree import Flags, Numbers
+from necroscope.store.choices import DEFAULT_ROWS
 from necroscope.store.flame import ALL
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection, SelectedSamples
@@ -30,7 +31,6 @@ from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
 from necroscope.store.window_reading import WindowReading
 
-DEFAULT_ROWS: Final = 50
 _MOST_ROWS: Final = 10_000
 _LONGEST_COLUMN_S: Final = 86_400
 _MOST_CELLS: Final = 20_000_000

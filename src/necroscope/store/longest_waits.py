@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from necroscope.model.span import Span
 from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S, format_moment
-from necroscope.model.wait_rows import number_waits
+from necroscope.model.wait_rows import REACH_NS, number_waits
 from necroscope.segment.arrow import empty
 from necroscope.segment.window import rows_at, times_of
 from necroscope.store.query import Store
@@ -29,9 +29,6 @@ MOST: Final = 600
 _PARTS: Final = 60
 _HOUR_NS: Final = 3600 * NS_PER_S
 _LONG_NS: Final = 2 * _HOUR_NS
-# A row says when its wait ended, or how long it lasted by then, which it does again when it has
-# become twice as long: a task that waits in a short stretch has a row soon after it.
-REACH_NS: Final = 120 * NS_PER_S
 # Rows of a wait that went on may come without what the first ones knew.
 _KEPT: Final = (
     *("stack", "by_pid", "by_tid", "by_comm", "by_cgroup", "by_policy", "by_ran_ns", "by_stack"),

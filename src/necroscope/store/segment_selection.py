@@ -14,7 +14,9 @@ from necroscope.segment.reader import SegmentReader
 from necroscope.stacks.samples import narrow_numbers, numbers
 from necroscope.stacks.segment_tree import SegmentTree, segment_tree
 from necroscope.stacks.tree import Flags, Numbers
-from necroscope.store.frame_state import IDLE_TASK, WORK, StackStates, stack_states
+from necroscope.store.choices import WORK
+from necroscope.store.frame_state import IDLE_TASK, StackStates, stack_states
+from necroscope.store.matching import matching, passing
 from necroscope.store.selection import BY_FILTER, BY_STATE, Selection
 
 
@@ -44,7 +46,7 @@ class SegmentSelection:
     @cached_property
     def matches(self) -> Flags:
         """Stacks whose innermost frame matches the selection's expression."""
-        return self._selection.matching(self.stacks.frames)[self.stacks.tree.frame]
+        return matching(self._selection.frames or "", self.stacks.frames)[self.stacks.tree.frame]
 
     def samples(self, from_ns: int, to_ns: int, columns: Collection[str]) -> SelectedSamples:
         by_stack = self._selection.needs_stacks(self._reader)
@@ -59,7 +61,7 @@ class SegmentSelection:
         if needed & {"comm", "cgroup"}:
             rows = rows.unify_dictionaries()
         left_out: Counter[str] = Counter()
-        passes = self._selection.passing(rows)
+        passes = passing(self._selection, rows)
         rows = _keep(rows, passes, BY_FILTER, left_out)
         return SelectedSamples(self._by_stack(rows, left_out) if by_stack else rows, left_out)
 

@@ -7,11 +7,10 @@ import pyarrow as pa
 
 from necroscope.model.frame import Frame
 from necroscope.model.span import Span
-from necroscope.model.wait_rows import last_of_each
+from necroscope.model.wait_rows import REACH_NS, last_of_each
 from necroscope.segment.reader import SegmentReader
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.merge import merge, tree_of
-from necroscope.store.longest_waits import REACH_NS
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit

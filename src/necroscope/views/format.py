@@ -37,6 +37,13 @@ def literal(text: str, limit: int = NAME_LIMIT) -> str:
     return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _CELL_LESS else c for c in text)
 
 
+def literal_line(text: str) -> str:
+    """A line from many parts may be longer than a name, but not without end."""
+    return "".join(
+        literal(text[start : start + 100]) for start in range(0, min(len(text), 1000), 100)
+    )
+
+
 def percent(share: float | None) -> str:
     return MISSING if share is None else f"{100 * share:.0f}%"
 

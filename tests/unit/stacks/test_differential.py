@@ -7,8 +7,8 @@ import pytest
 from tests.drawn_recording import at, draw
 
 from necroscope.stacks.differential import DifferentialTree, PerWhat, compare
+from necroscope.store.choices import GroupBy
 from necroscope.store.flame import read_flame
-from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 
 RECORDING = """

@@ -9,9 +9,8 @@ from tests.drawn_recording import at, draw, folded
 from necroscope.errors import UsageError
 from necroscope.model.frame import Frame
 from necroscope.model.reading import Gap
+from necroscope.store.choices import WORK, GroupBy, State
 from necroscope.store.flame import read_flame
-from necroscope.store.frame_state import WORK, State
-from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit

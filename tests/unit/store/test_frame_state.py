@@ -1,6 +1,6 @@
 """What a core was doing at a sample, in words."""
 
-from necroscope.store.frame_state import State
+from necroscope.store.choices import State
 
 
 def test_every_state_has_a_label():

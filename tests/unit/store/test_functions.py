@@ -2,9 +2,9 @@
 
 from tests.drawn_recording import at, draw
 
+from necroscope.store.choices import GroupBy
 from necroscope.store.flame import read_flame
 from necroscope.store.functions import Part, parts, top_functions
-from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 

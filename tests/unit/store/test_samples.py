@@ -4,8 +4,8 @@ import pytest
 from tests.drawn_recording import at, draw
 
 from necroscope.errors import UsageError
+from necroscope.store.choices import State
 from necroscope.store.flame import read_flame
-from necroscope.store.frame_state import State
 from necroscope.store.query import Store
 from necroscope.store.samples import read_samples
 from necroscope.store.selection import Selection

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from necroscope.errors import UsageError
+from necroscope.store.matching import matching
 from necroscope.store.selection import Selection
 
 
@@ -46,7 +47,7 @@ TABLE = frames(
 def test_a_function_or_a_module_is_found_and_a_lost_frame_is_not(
     expression: str, found: list[bool]
 ) -> None:
-    assert Selection.of(frames=expression).matching(TABLE).tolist() == [*found, False]
+    assert matching(expression, TABLE).tolist() == [*found, False]
 
 
 @pytest.mark.parametrize(
@@ -62,5 +63,5 @@ def test_what_is_none_is_reported_with_what_is_not_supported(expression: str) ->
 def test_no_expression_takes_long_on_a_long_name(expression: str) -> None:
     table = frames(("a" * 5000 + "!", "[kernel]"))
     started_s = time.perf_counter()
-    assert Selection.of(frames=expression).matching(table).tolist() == [False, False]
+    assert matching(expression, table).tolist() == [False, False]
     assert time.perf_counter() - started_s < 5

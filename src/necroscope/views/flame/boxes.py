@@ -19,6 +19,7 @@ from necroscope.model.frame import Frame
 from necroscope.stacks.differential import DifferentialTree, Side
 from necroscope.stacks.edges import left_edges
 from necroscope.stacks.flame_tree import FlameTree
+from necroscope.stacks.tree import compacted
 from necroscope.views.format import literal
 
 ALL: Final = "all"
@@ -131,7 +132,7 @@ def _place(
     place = np.zeros(len(parent) + 1, dtype=np.int64)
     place[order] = np.arange(1, len(order) + 1)
     cut_at = ~drawn & np.append(drawn, True)[parent]
-    used, name = np.unique(frame[order], return_inverse=True)
+    used, name = compacted(frame[order], len(tree.frames))
     return Boxes(
         np.append(-1, place[parent[order]]),
         np.append(len(used), name).astype(np.int64),

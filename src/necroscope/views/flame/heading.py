@@ -7,7 +7,7 @@ from typing import Self
 
 from necroscope.model.units import format_duration, format_moment
 from necroscope.stacks.flame_tree import FlameTree
-from necroscope.views.format import count, literal
+from necroscope.views.format import count, literal_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,3 @@ class Heading:
             )
         lines += [f"left out: {text}" for text in self.left_out]
         return [literal_line(line) for line in lines]
-
-
-def literal_line(text: str) -> str:
-    """A line from many parts may be longer than a name, but not without end."""
-    return "".join(
-        literal(text[start : start + 100]) for start in range(0, min(len(text), 1000), 100)
-    )

@@ -20,8 +20,8 @@ from fastapi.staticfiles import StaticFiles
 from necroscope.errors import NecroscopeError, UsageError
 from necroscope.model.span import Span
 from necroscope.model.units import NS_PER_S
-from necroscope.store.groups import GroupBy
-from necroscope.store.heatmap import DEFAULT_ROWS, read_heat_map
+from necroscope.store.choices import DEFAULT_ROWS, GroupBy
+from necroscope.store.heatmap import read_heat_map
 from necroscope.store.last_rows import read_last_rows
 from necroscope.store.longest_waits import WaitHistory
 from necroscope.store.query import Store

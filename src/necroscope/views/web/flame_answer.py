@@ -14,8 +14,8 @@ from necroscope.stacks.differential import DifferentialTree, compare
 from necroscope.stacks.edges import left_edges
 from necroscope.stacks.flame_tree import FlameTree
 from necroscope.stacks.tree import compacted
+from necroscope.store.choices import GroupBy
 from necroscope.store.flame import read_flame
-from necroscope.store.groups import GroupBy
 from necroscope.store.query import Store
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit

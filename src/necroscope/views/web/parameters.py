@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator
 
 from necroscope.errors import UsageError
 from necroscope.model.span import Span
-from necroscope.store.frame_state import WORK, State
+from necroscope.store.choices import WORK, State
 from necroscope.store.selection import Selection
 
 

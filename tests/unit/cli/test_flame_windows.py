@@ -4,7 +4,7 @@ them.
 
 import pytest
 
-from necroscope.cli.flame_question import Windows, WindowWords
+from necroscope.cli.flame_windows import Windows, WindowWords
 from necroscope.errors import UsageError
 
 NS = 1_000_000_000
