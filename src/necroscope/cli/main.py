@@ -104,27 +104,27 @@ def run() -> None:
     main()
 
 
-def _prepare_import() -> None:
-    """It only writes: Arrow without numpy loads in half the time and 25 MB less, and malloc instead
-    of mimalloc saves 40.
-    """
-    leave_out("numpy")
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    # Modules and rows come by the thousand and few are part of a cycle: looking for cycles among
-    # them takes a tenth of the time.
-    gc.set_threshold(1_000_000, 20, 100)
-    # Nor does the interpreter look for them once more before it ends. DuckDB complains where a
-    # command that uses it does the same.
-    atexit.register(gc.freeze)
+def _prepare(command: str) -> None:
+    # No part multiplies matrices: the threads that numpy would start for it only cost time and
+    # memory.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if command == "import":
+        # It only writes: Arrow without numpy loads in half the time and 25 MB less, and malloc
+        # instead of mimalloc saves 40.
+        leave_out("numpy")
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    if command in ("import", "flame"):
+        # Modules, rows and boxes come by the thousand and few are part of a cycle: looking for
+        # cycles among them takes a tenth of the time.
+        gc.set_threshold(1_000_000, 20, 100)
+        # Nor does the interpreter look for them once more before it ends. DuckDB complains where a
+        # command that uses it does the same.
+        atexit.register(gc.freeze)
 
 
 def main() -> None:
     """Exit codes: 0 success, 1 to 7 by the error (see `errors.py`), 130 interrupted."""
-    # No part multiplies matrices: the threads that numpy would start for it only cost time and
-    # memory.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if sys.argv[1:2] == ["import"]:
-        _prepare_import()
+    _prepare(sys.argv[1] if sys.argv[1:] else "")
     try:
         necroscope.main(standalone_mode=False)
     except NecroscopeError as error:
