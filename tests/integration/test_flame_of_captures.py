@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,35 @@ def test_rolling_perf_data_is_dated_by_its_names(flame, tmp_path):
     )
     assert found["samples"] > 20
     assert found["from"] >= "2026-04-15T10:32:00"
+
+
+@pytest.mark.parametrize(
+    "name", ["wall_clock.data", "pipe.data", "compressed.data", "file.script.txt"]
+)
+def test_the_command_says_what_it_says_without_a_process_for_the_import(flame, tmp_path, name):
+    capture = CAPTURES / name
+    expected = flame(capture, "-o", tmp_path / "here.svg")
+    words = ["flame", str(capture), "-o", str(tmp_path / "there.svg")]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "necroscope", *words],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert (done.returncode, done.stderr.decode()) == (expected.code, expected.said)
+    assert (tmp_path / "there.svg").read_bytes() == (tmp_path / "here.svg").read_bytes()
+    assert os.listdir(temporary) == []
+
+
+def test_an_error_of_the_import_is_the_error_of_the_command(flame, tmp_path):
+    cut = tmp_path / "cut.data"
+    cut.write_bytes((CAPTURES / "wall_clock.data").read_bytes()[:100])
+    words = ["flame", str(cut), "-o", str(tmp_path / "x.svg")]
+    done = subprocess.run(
+        [sys.executable, "-m", "necroscope", *words], capture_output=True, check=False
+    )
+    expected = flame(*words[1:])
+    assert done.returncode == expected.code != 0
+    assert done.stderr.decode() == expected.said

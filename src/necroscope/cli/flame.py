@@ -255,7 +255,10 @@ def command(
     _check_output(name, file, as_json)
     _check_question(options)
     style = TextStyle(top, as_json, is_wide=file is not None or not sys.stdout.isatty())
-    with opened_recording(source, *_words_of(options).reach()) as (store, import_notes):
+    with opened_recording(source, *_words_of(options).reach(), lambda: writer_of(name)) as (
+        store,
+        import_notes,
+    ):
         question = _question_of(options, store, store.span())
         check_options(name, question)
         with _output(file) as out:

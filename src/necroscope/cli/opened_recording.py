@@ -5,7 +5,7 @@ time being.
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -23,20 +23,42 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_recording(
-    path: Path, from_ns: int | None, to_ns: int | None
+    path: Path,
+    from_ns: int | None,
+    to_ns: int | None,
+    load_answers: Callable[[], object] | None = None,
 ) -> Iterator[tuple["Store", list[str]]]:
     """The store, and what an import could not read or name; of a capture only what lies between the
-    two times is imported.
+    two times is imported. `load_answers` loads the modules that are needed next: they are loaded
+    meanwhile, where that can be done.
     """
+    if not _is_capture(path):
+        yield _open_store(path), []
+        return
+    with _removed_at_end() as directory:
+        notes = _import_beside(
+            lambda: _import_capture(path, directory, from_ns, to_ns), load_answers
+        )
+        yield _open_store(directory), notes
+
+
+def _open_store(directory: Path) -> "Store":
     # Not above: `import` takes events_of from here, and runs without numpy.
     from necroscope.store.query import Store  # noqa: PLC0415
 
-    if not _is_capture(path):
-        yield Store.open(path), []
-        return
-    with _removed_at_end() as directory:
-        notes = _import_capture(path, directory, from_ns, to_ns)
-        yield Store.open(directory), notes
+    return Store.open(directory)
+
+
+def _import_beside(
+    work: Callable[[], list[str]], load_answers: Callable[[], object] | None
+) -> list[str]:
+    if load_answers is None or sys.platform != "linux":
+        return work()
+    # Not above: other systems lack what they need.
+    from necroscope.cli.import_process import import_beside  # noqa: PLC0415
+    from necroscope.cli.reader_guard import is_guarded  # noqa: PLC0415
+
+    return import_beside(work, load_answers) if is_guarded() else work()
 
 
 def _is_capture(path: Path) -> bool:

@@ -36,6 +36,18 @@ _BROUGHT_DOWN: Final = {
 }
 
 
+_guarded: set[int] = set()
+
+
+def is_guarded() -> bool:
+    """Whether this process only reads, and its end is somebody's to report."""
+    return os.getpid() in _guarded
+
+
+def end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 def guard() -> None:
     """Returns in the child. The parent exits as the child did; CorruptData if it was brought
     down.
@@ -48,6 +60,7 @@ def guard() -> None:
     pid = os.fork()
     if pid == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _guarded.add(os.getpid())
         _confine(limit_bytes)
         return
     status = _wait(pid, waited_for)
@@ -82,7 +95,7 @@ def _wait(pid: int, waited_for: set[signal.Signals]) -> int:
 
 
 def _confine(limit_bytes: int) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    end_with_parent()
     for kind, wanted in ((resource.RLIMIT_DATA, limit_bytes), (resource.RLIMIT_CORE, 0)):
         _, hard = resource.getrlimit(kind)
         with contextlib.suppress(ValueError, OSError):
