@@ -129,29 +129,35 @@ def _rows(
         boxes.width * scale,
         bottom - (boxes.depth + 1) * _ROW,
     )
+    # Most boxes are narrow, and so of few different widths.
+    sizes = {
+        pixels: (f'width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"', _room(pixels))
+        for pixels in set(widths.tolist())
+    }
     columns = (
         lefts.tolist(),
         widths.tolist(),
         tops.tolist(),
-        boxes.change.tolist(),
+        (boxes.change >= BoxChange.NEW).tolist(),
         box_classes(boxes),
         texts,
         titles,
     )
-    for left, pixels, top, change, css_class, text, title in zip(*columns, strict=True):
-        room = int((pixels - 6) / _CHARACTER)
-        place = f'x="{left:.2f}" y="{top}" width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"'
-        over = (
-            f'<rect class="over" {place}/>'
-            if change >= BoxChange.NEW and pixels >= _HATCHED
-            else ""
-        )
+    for left, pixels, top, is_hatched, css_class, text, title in zip(*columns, strict=True):
+        size, room = sizes[pixels]
+        place = f'x="{left:.2f}" y="{top}" {size}'
+        over = f'<rect class="over" {place}/>' if is_hatched and pixels >= _HATCHED else ""
         label = (
             f'x="{left + 3:.2f}" y="{top + 12}">{_text(fit(text, room).rstrip())}</text>'
             if room >= 3
             else f'y="{top + 12}"/>'
         )
         yield f'<g class="{css_class}"><title>{title}</title><rect {place}/>{over}<text {label}</g>'
+
+
+def _room(pixels: float) -> int:
+    """Characters of a label that fit."""
+    return int((pixels - 6) / _CHARACTER)
 
 
 def _escape(boxes: Boxes) -> Boxes:
