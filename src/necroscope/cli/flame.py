@@ -30,7 +30,6 @@ from necroscope.sources.sysfs.cpus import parse as parse_cpu_list
 from necroscope.store.choices import DEFAULT_ROWS, WORK, GroupBy, State
 from necroscope.store.selection import Selection
 from necroscope.store.time_limit import TimeLimit
-from necroscope.views.format import literal_line
 
 if TYPE_CHECKING:
     from necroscope.cli.flame_question import FlameQuestion
@@ -263,6 +262,9 @@ def command(
         check_options(name, question)
         with _output(file) as out:
             notes = writer_of(name)(question, out, style)
+    # Not above: by now what answered has loaded it.
+    from necroscope.views.format import literal_line  # noqa: PLC0415
+
     for note in [*import_notes, *notes]:
         click.echo(f"note: {literal_line(note)}", err=True)
 

@@ -12,12 +12,10 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from necroscope.errors import UsageError
-from necroscope.interchange.dmesg import LogText
-from necroscope.interchange.rolling import list_rolling
-from necroscope.model.reading import Rows
-from necroscope.segment.recording import RECORDING_FILE
 
 if TYPE_CHECKING:
+    from necroscope.interchange.dmesg import LogText
+    from necroscope.model.reading import Rows
     from necroscope.store.query import Store
 
 
@@ -68,6 +66,10 @@ def _is_capture(path: Path) -> bool:
     try:
         if not path.is_dir():
             return path.exists()
+        # Not above: a file has nothing of a recording and of a directory of captures.
+        from necroscope.interchange.rolling import list_rolling  # noqa: PLC0415
+        from necroscope.segment.recording import RECORDING_FILE  # noqa: PLC0415
+
         return not (path / RECORDING_FILE).exists() and bool(list_rolling(path))
     except (UsageError, PermissionError):
         return False
@@ -103,7 +105,7 @@ def _leave(number: int, _: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def events_of(lines: Sequence[tuple[int, LogText]]) -> Rows:
+def events_of(lines: Sequence[tuple[int, "LogText"]]) -> "Rows":
     """Rows of `events`. Where the text does not say who wrote a line, it is taken for the kernel's,
     but for one that has the mark of what daemons forward.
     """

@@ -11,7 +11,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from necroscope.errors import UsageError
-from necroscope.segment.recording import RECORDING_FILE
 
 SYSTEM_DIRECTORY: Final = Path("/var/lib/necroscope")
 _LOCK_FILE: Final = "recorder.lock"
@@ -132,6 +131,9 @@ def _recordings_of(pid: int) -> Iterator[Path]:
 
 
 def _is_recording(path: Path) -> bool:
+    # Not above: who names a file needs neither.
+    from necroscope.segment.recording import RECORDING_FILE  # noqa: PLC0415
+
     try:
         return (path / RECORDING_FILE).is_file()
     except OSError:

@@ -43,12 +43,9 @@ class UnnamedCount:
         names = [module for module, bit in self._bits.items() if bit < _REST] + ["more modules"] * (
             len(self._bits) > _REST
         )
+        counted = [(self._sets[place], count) for place, count in enumerate(self._counts) if count]
         modules = {
-            name: sum(
-                samples
-                for touched, samples in zip(self._sets, self._counts, strict=True)
-                if touched >> bit & 1
-            )
+            name: sum(samples for touched, samples in counted if touched >> bit & 1)
             for bit, name in enumerate(names)
         }
         found = sorted(
