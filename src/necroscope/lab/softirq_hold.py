@@ -34,7 +34,7 @@ _SCHED_CLS: Final = 3
 _DURATION_OFFSET: Final = 36  # of `duration` in the attributes of a test run
 _FUNCTIONS: Final = ("main", "until_deadline", "nothing")
 _MOST_LOOPS: Final = 1 << 23  # the kernel's own limit, BPF_MAX_LOOPS
-# Some ten microseconds between two looks at the clock: the outer loop lasts for a minute.
+# Some ten microseconds between two looks at the clock: the outer loop outlasts any hold.
 _INNER: Final = 1 << 13
 _DEADLINE_OFFSET: Final = -8  # on the stack of main
 # Below what a network driver bears (5 s), and far below what makes the kernel complain of a soft

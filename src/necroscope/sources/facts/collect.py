@@ -57,8 +57,8 @@ _KNOWN_BYTES: Final = 1 << 20
 
 
 class _Options:
-    """The words that `collector.command` gives, read without argparse, which takes longer to load
-    than most stages run.
+    """The words that `collector.command` gives, and the broker has checked: too few to load
+    argparse for them at each start.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
