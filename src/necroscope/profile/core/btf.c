@@ -18,8 +18,8 @@ struct btf_name {
 
 /* Bytes behind a type's twelve, by its kind: a fixed part, and a part for each of its members. */
 static const uint8_t FIXED_BYTES[LAST_KIND + 1] = {[1] = 4, [3] = 12, [14] = 4, [17] = 4};
-static const uint8_t MEMBER_BYTES[LAST_KIND + 1] = {[4] = 12, [5] = 12,  [6] = 8,
-                                                    [13] = 8, [15] = 12, [19] = 12};
+static const uint8_t MEMBER_BYTES[LAST_KIND + 1] = {
+    [4] = 12, [5] = 12, [6] = 8, [13] = 8, [15] = 12, [19] = 12};
 
 static uint32_t word_at(const uint8_t *data, uint64_t at) {
   uint32_t word;

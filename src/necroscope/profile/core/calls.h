@@ -17,6 +17,7 @@ void table_add(struct table *table, uint32_t hash, uint32_t entry); /* after tab
 void table_remove(struct table *table, uint32_t hash, uint32_t entry);
 void table_clear(struct table *table);
 void table_free(profile *p, struct table *table);
+void table_fetch(const struct table *table, uint32_t hash);
 uint32_t table_first(const struct table *table, uint32_t hash, uint32_t *cursor);
 uint32_t table_next(const struct table *table, uint32_t hash, uint32_t *cursor);
 /* UINT64_MAX if there is no room. */
@@ -80,11 +81,17 @@ void functions_free(profile *p);
 void forget_places(profile *p);
 
 /* stacks.c */
+/* Where a walk down the tree of stacks is: a node, and the hash that it is found by. */
+struct descent {
+  int32_t node;
+  uint64_t hash;
+};
+#define START ((struct descent){-1, 0})
+bool descend(profile *p, struct descent *down, uint32_t tenant, const uint32_t *functions,
+             uint32_t count);
 /* Innermost first; -2: no room. */
 int32_t find_stack(profile *p, uint32_t tenant, const uint32_t *functions, uint32_t count);
-
-/* -1: there is no room. */
-int32_t next_node(profile *p, int32_t node, uint32_t function, uint32_t tenant);
+int32_t bounded_stack(profile *p, uint32_t tenant);
 
 /* profile.c */
 void drop_pending(profile *p); /* of rows that nobody will finish */

@@ -130,21 +130,26 @@ PUBLIC const char *profile_text(const profile *p, uint64_t *length) {
   return p->text.bytes;
 }
 
+#define FRAMES_AT_ONCE 1024
+
+/* One stack, outermost first, whatever its depth. */
+static int32_t intern_stack(profile *p, const uint32_t *given, uint32_t length) {
+  uint32_t functions[FRAMES_AT_ONCE];
+  struct descent down = START;
+  for (uint32_t part; length > 0; given += part, length -= part) {
+    part = length < FRAMES_AT_ONCE ? length : FRAMES_AT_ONCE;
+    for (uint32_t i = 0; i < part; i++)
+      functions[part - 1 - i] =
+          find_function(p, NOBODY, MADE_MODULE, FUNCTION_GIVEN, "", 0, given[i]);
+    if (!descend(p, &down, NOBODY, functions, part)) return bounded_stack(p, NOBODY);
+  }
+  return down.node;
+}
+
 /* Stacks whose frames are numbers of the caller's own, one after the other, each outermost first;
  * the nodes go to `nodes`. */
 PUBLIC void profile_intern_stacks(profile *p, const uint32_t *given, const uint32_t *lengths,
                                   uint32_t count, int32_t *nodes) {
-  for (uint32_t i = 0; i < count; i++) {
-    int32_t node = -1;
-    for (uint32_t left = lengths[i]; left > 0; left--, given++) {
-      if (node == -2) continue;
-      uint32_t function = find_function(p, NOBODY, MADE_MODULE, FUNCTION_GIVEN, "", 0, *given);
-      node = next_node(p, node, function, NOBODY);
-      if (node < 0) {
-        note_bounded(p, NOBODY);
-        node = -2;
-      }
-    }
-    nodes[i] = node == -2 ? find_stack(p, NOBODY, &p->bounded, 1) : node;
-  }
+  for (uint32_t i = 0; i < count; given += lengths[i++])
+    nodes[i] = intern_stack(p, given, lengths[i]);
 }

@@ -3,9 +3,16 @@
 
 #include <string.h>
 
-static uint32_t node_hash(int32_t parent, int32_t frame) {
-  return (uint32_t)(mix((uint64_t)(uint32_t)(parent + 1) << 32 | (uint32_t)frame) >> 8);
+/* The hash of a node is that of all frames that lead to it, so it is known before its caller's node
+ * is: the slots of a whole stack are fetched together instead of one after the other. The tree of a
+ * long segment is larger than any cache, and waiting for memory is what a frame costs. */
+#define AHEAD 64 /* frames */
+
+static uint64_t hash_below(uint64_t caller_hash, int32_t frame) {
+  return mix(caller_hash + (uint64_t)(uint32_t)frame + 1);
 }
+
+static uint32_t slot_hash(uint64_t hash) { return (uint32_t)(hash >> 16); }
 
 static int32_t frame_of(profile *p, uint32_t function) {
   if (p->functions[function].frame >= 0) return p->functions[function].frame;
@@ -23,49 +30,81 @@ static int32_t find_node(const profile *p, int32_t parent, int32_t frame, uint32
   return -1;
 }
 
-/* -1: there is no room. */
-static int32_t child(profile *p, int32_t parent, uint32_t function, uint32_t tenant) {
+static void fetch_node(const profile *p, uint32_t hash) {
+  uint32_t cursor, at = table_first(&p->node_table, hash, &cursor);
+  if (at == NONE) return;
+  __builtin_prefetch(&p->parents[at]);
+  __builtin_prefetch(&p->node_frames[at]);
+}
+
+/* False: there is no room. */
+static bool add_node(profile *p, struct descent *down, uint32_t function, uint32_t tenant) {
   int32_t frame = frame_of(p, function);
-  if (frame < 0) return -1;
-  uint32_t hash = node_hash(parent, frame);
-  int32_t known = find_node(p, parent, frame, hash);
-  if (known >= 0) return known;
-  if (!table_reserve(p, &p->node_table)) return -1;
+  if (frame < 0 || !table_reserve(p, &p->node_table)) return false;
   if (!grow(p, (void **)&p->node_frames, &p->node_frames_capacity, p->node_count + 1,
             sizeof *p->node_frames))
-    return -1;
+    return false;
   if (!grow(p, (void **)&p->parents, &p->parents_capacity, p->node_count + 1, sizeof *p->parents))
-    return -1;
-  p->parents[p->node_count] = parent;
+    return false;
+  p->parents[p->node_count] = down->node;
   p->node_frames[p->node_count] = frame;
-  table_add(&p->node_table, hash, p->node_count);
+  *down = (struct descent){(int32_t)p->node_count, hash_below(down->hash, frame)};
+  table_add(&p->node_table, slot_hash(down->hash), p->node_count++);
   p->tenants[tenant].nodes++;
-  return (int32_t)p->node_count++;
+  return true;
+}
+
+/* As far as there are nodes. Returns how many functions are left. */
+static uint32_t follow(const profile *p, struct descent *down, const uint32_t *functions,
+                       uint32_t left) {
+  uint64_t hashes[AHEAD];
+  int32_t frames[AHEAD];
+  uint32_t count;
+  do {
+    uint64_t hash = down->hash;
+    for (count = 0; count < AHEAD && count < left; count++) {
+      frames[count] = p->functions[functions[left - 1 - count]].frame;
+      if (frames[count] < 0) break;
+      hashes[count] = hash = hash_below(hash, frames[count]);
+      table_fetch(&p->node_table, slot_hash(hash));
+    }
+    for (uint32_t i = 0; i < count; i++) fetch_node(p, slot_hash(hashes[i]));
+    for (uint32_t i = 0; i < count; i++) {
+      int32_t next = find_node(p, down->node, frames[i], slot_hash(hashes[i]));
+      if (next < 0) return left;
+      *down = (struct descent){next, hashes[i]};
+      left--;
+    }
+  } while (count == AHEAD);
+  return left;
 }
 
 static bool may_grow(const profile *p, uint32_t tenant) {
   return p->tenants[tenant].nodes < p->tenant_nodes && p->node_count < p->most_nodes;
 }
 
-/* The node of a function that this one calls. A tenant that has made too many stacks in this
- * segment keeps what it has. */
-int32_t next_node(profile *p, int32_t node, uint32_t function, uint32_t tenant) {
-  int32_t frame = p->functions[function].frame, next = -1;
-  if (frame >= 0) next = find_node(p, node, frame, node_hash(node, frame));
-  return next < 0 && may_grow(p, tenant) ? child(p, node, function, tenant) : next;
+/* Functions innermost first, called from where `down` is. False: there is no room. Below the last
+ * node that there is, all are new. */
+bool descend(profile *p, struct descent *down, uint32_t tenant, const uint32_t *functions,
+             uint32_t count) {
+  for (uint32_t left = follow(p, down, functions, count); left > 0; left--) {
+    if (!may_grow(p, tenant) || !add_node(p, down, functions[left - 1], tenant)) return false;
+  }
+  return true;
 }
 
-/* Given innermost first. What there is no room for is `[bounded]`. */
+/* What stands for all stacks of a tenant that has made too many in this segment; -2: there is no
+ * room. */
+int32_t bounded_stack(profile *p, uint32_t tenant) {
+  struct descent down = START;
+  note_bounded(p, tenant);
+  if (follow(p, &down, &p->bounded, 1) == 0 || add_node(p, &down, p->bounded, tenant))
+    return down.node;
+  return -2;
+}
+
+/* Given innermost first. */
 int32_t find_stack(profile *p, uint32_t tenant, const uint32_t *functions, uint32_t count) {
-  int32_t node = -1;
-  for (uint32_t left = count; left > 0; left--) {
-    int32_t next = next_node(p, node, functions[left - 1], tenant);
-    if (next < 0) {
-      note_bounded(p, tenant);
-      next = child(p, -1, p->bounded, tenant);
-      return next < 0 ? -2 : next;
-    }
-    node = next;
-  }
-  return node;
+  struct descent down = START;
+  return descend(p, &down, tenant, functions, count) ? down.node : bounded_stack(p, tenant);
 }
