@@ -46,7 +46,8 @@ def test_this_process_is_described(tmp_path: Path) -> None:
     with (tmp_path / "a\x1bfile").open("w") as file:
         found = describe(Path("/"), {}, os.getpid(), os.getpid(), file.fileno())
     assert found.argv0 is not None
-    assert found.policy == "other"
+    own_policies = {os.SCHED_OTHER: "other", os.SCHED_BATCH: "batch", os.SCHED_IDLE: "idle"}
+    assert found.policy == own_policies[os.sched_getscheduler(0)]
     assert found.state == "R"
     assert found.priority == os.getpriority(os.PRIO_PROCESS, 0)
     assert found.file == f"{tmp_path}/a\\x1bfile"
