@@ -83,10 +83,10 @@ def _import_capture(
     from necroscope.interchange.import_options import Options  # noqa: PLC0415
     from necroscope.interchange.importer import import_files  # noqa: PLC0415
 
+    is_window = from_ns is not None or to_ns is not None
     with progress_bar() as progress:
-        report = import_files(
-            [path], directory, Options(from_ns=from_ns, to_ns=to_ns, progress=progress), events_of
-        )
+        options = Options(from_ns=from_ns, to_ns=to_ns, progress=progress, in_journals=is_window)
+        report = import_files([path], directory, options, events_of)
     return report.all_notes()
 
 

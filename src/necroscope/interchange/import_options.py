@@ -20,7 +20,8 @@ def _say_nothing(_name: str, _done_bytes: int, _all_bytes: int) -> None:
 @dataclass(frozen=True, slots=True)
 class Options:
     """`year` and `utc_offset_s` are for times that do not say theirs; `event` is which of a
-    capture's events is imported.
+    capture's events is imported. `in_journals` leaves the segments unsealed: for a window that is
+    asked for once.
     """
 
     search: SymbolSearch = field(default_factory=SymbolSearch)
@@ -31,6 +32,7 @@ class Options:
     labels: dict[str, str] = field(default_factory=dict)
     event: str | None = None
     made_by: str = "necroscope import"
+    in_journals: bool = False
     progress: Progress = _say_nothing
 
     @property

@@ -214,7 +214,13 @@ class _Import:
             Identity(node, IMPORTED_BOOT, self._options.made_by, self._options.labels),
         )
         profile = ImportProfile()
-        segments = SegmentSet(self._temporary, profile, node, cpus or None)
+        segments = SegmentSet(
+            self._temporary,
+            profile,
+            node,
+            cpus or None,
+            in_journals=self._options.in_journals,
+        )
         try:
             samples = SampleImport(self._inputs, segments, profile, self._clock, self._options)
             self._add_tables(segments)

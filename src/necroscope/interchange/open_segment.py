@@ -1,40 +1,45 @@
 """One segment of an import while rows come for it, and how it is sealed."""
 
 from array import array
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from necroscope.interchange.capture import SampleBatch
-from necroscope.interchange.import_options import IMPORTED_BOOT
+from necroscope.interchange.segment_files import SegmentEnd, SegmentFiles
 from necroscope.model.frame import Frame
-from necroscope.model.reading import ColumnBuffers, Gap, Rows, merge_gaps
+from necroscope.model.reading import ColumnBuffers, Gap, Rows
 from necroscope.model.span import Extent
-from necroscope.model.tables import SCHEMA_VERSION, TABLES
+from necroscope.model.tables import TABLES
 from necroscope.segment.columns import encode_column
-from necroscope.segment.manifest import GAP_LIMIT, Manifest
 
-if TYPE_CHECKING:
-    from necroscope.segment.table_writer import TableWriter
+
+class ClosedSegment(NamedTuple):
+    """What was written: rows by table, and the first and last time of any of them."""
+
+    reach: Extent
+    rows: dict[str, int]
+    size_bytes: int
 
 
 class OpenSegment:
     """Stacks of captures that lie over each other are numbered one capture after the other: the
-    same frame may be there twice.
+    same frame may be there twice. `open_files` is called with the time from which on it was
+    captured, once that is known.
     """
 
-    def __init__(self, path: Path, start_ns: int) -> None:
+    def __init__(self, open_files: Callable[[int], SegmentFiles], start_ns: int) -> None:
         self.rows: dict[str, Rows] = {}
         self.gaps: list[Gap] = []
-        self._path = path
+        self._open_files = open_files
+        self._files: SegmentFiles | None = None
         self._start_ns = start_ns
-        self._writers: dict[str, TableWriter] = {}
+        self._written: dict[str, int] = {}
+        self._reach: Extent | None = None
         self._stacks = self._frames = 0
         self._first_stack = self._first_frame = 0
         self._span: Extent | None = None
         self._idle = 0
         self._largest_cpu = -1
-        path.mkdir(mode=0o700)
 
     def add_samples(
         self,
@@ -80,41 +85,23 @@ class OpenSegment:
         self._stacks += len(parents)
         self._frames += len(frames)
 
-    def seal(self, node: str, cpus: int | None) -> Manifest:
+    def close(self, node: str, cpus: int | None) -> ClosedSegment:
         if self.gaps:
             self.rows["gaps"] = [
                 gap.row() for gap in sorted(self.gaps, key=lambda gap: gap.from_ns)
             ]
         for name, rows in self.rows.items():
             self._write(name, _columns(name, rows), self._reach_of(name, rows))
-        entries = {name: writer.close() for name, writer in self._writers.items()}
-        reaches = [
-            (entry.from_ns, entry.to_ns) for name, entry in entries.items() if TABLES[name].is_timed
-        ]
-        from_ns, to_ns = self._span or (
-            min(first for first, _ in reaches),
-            max(last for _, last in reaches),
-        )
-        manifest = Manifest(
-            SCHEMA_VERSION,
-            self._path.name,
-            node,
-            IMPORTED_BOOT,
-            from_ns,
-            to_ns,
-            cpus or (self._largest_cpu + 1 or None),
-            entries,
-            self.gaps if len(self.gaps) <= GAP_LIMIT else merge_gaps(self.gaps),
-            len(self.gaps) > GAP_LIMIT,
-            sum(gap.lost or 0 for gap in self.gaps if gap.table == "samples"),
-            self._idle,
-        )
-        manifest.write(self._path)
-        return manifest
+        reach = self._reach or (self._start_ns, self._start_ns)
+        span = self._span or reach
+        end = SegmentEnd(node, cpus or (self._largest_cpu + 1 or None), span, self.gaps, self._idle)
+        size_bytes = self._files_from(span[0]).close(end)
+        reach = min(span[0], reach[0]), max(span[1], reach[1])
+        return ClosedSegment(reach, self._written, size_bytes)
 
     def abandon(self) -> None:
-        for writer in self._writers.values():
-            writer.abandon()
+        if self._files is not None:
+            self._files.abandon()
 
     def _reach_of(self, name: str, rows: Rows) -> Extent:
         if name == "gaps":
@@ -123,12 +110,17 @@ class OpenSegment:
         return min(times), max(times)
 
     def _write(self, name: str, columns: ColumnBuffers, span: Extent) -> None:
-        from necroscope.segment.arrow import batch_from_columns  # noqa: PLC0415  (loading Arrow is the writing thread's)
-        from necroscope.segment.table_writer import TableWriter  # noqa: PLC0415
+        if TABLES[name].is_timed:
+            first_ns, last_ns = self._reach or span
+            self._reach = min(first_ns, span[0]), max(last_ns, span[1])
+        self._written[name] = self._written.get(name, 0) + len(columns)
+        from_ns = (self._span or span)[0]
+        self._files_from(from_ns).add(name, columns, span)
 
-        if name not in self._writers:
-            self._writers[name] = TableWriter(TABLES[name], self._path / f"{name}.parquet")
-        self._writers[name].add(batch_from_columns(TABLES[name], columns), *span)
+    def _files_from(self, from_ns: int) -> SegmentFiles:
+        if self._files is None:
+            self._files = self._open_files(from_ns)
+        return self._files
 
 
 def _place(

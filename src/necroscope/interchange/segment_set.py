@@ -20,6 +20,7 @@ from necroscope.segment.recording import SPANS_FILE, segment_name
 
 if TYPE_CHECKING:
     from necroscope.interchange.open_segment import OpenSegment
+    from necroscope.interchange.segment_files import SegmentFiles
 import queue
 from collections.abc import Callable
 from threading import Thread
@@ -73,14 +74,21 @@ _NEVER_NS: Final = 1 << 63
 
 
 class SegmentSet:
-    """`rows`, `size_bytes` and `spans` are known once it is closed.
+    """`rows`, `size_bytes` and `spans` are known once it is closed; `in_journals` leaves the
+    segments unsealed.
 
     Arrow, which takes as long to load as a hundred thousand samples to read, is loaded and used by
     a thread of its own.
     """
 
     def __init__(
-        self, directory: Path, profile: ImportProfile, node: str, cpus: int | None
+        self,
+        directory: Path,
+        profile: ImportProfile,
+        node: str,
+        cpus: int | None,
+        *,
+        in_journals: bool = False,
     ) -> None:
         self.rows: dict[str, int] = {}
         self.size_bytes = 0
@@ -91,13 +99,15 @@ class SegmentSet:
         self._node = node
         self._cpus = cpus
         self._open: dict[int, OpenSegment] = {}
-        self._unsealed: set[OpenSegment] = set()
+        self._unclosed: set[OpenSegment] = set()
         self._made: set[int] = set()
         self._first = 0
         self._numbering = -1
         self._taken = (0, 0)
+        self._in_journals = in_journals
         self._writing = Behind()
-        self._writing.do(_load_arrow)
+        if not in_journals:
+            self._writing.do(_load_arrow)
 
     def segment_at(self, time_ns: int) -> tuple[int, int]:
         """Its number, and the time at which the next one begins. What comes late goes to the first
@@ -141,18 +151,19 @@ class SegmentSet:
         """
         self._first = max(self._first, time_ns // SEGMENT_NS)
         for segment in sorted(segment for segment in self._open if segment < self._first):
-            self._seal(segment)
+            self._close(segment)
 
     def close(self) -> None:
         for segment in sorted(self._open):
-            self._seal(segment)
+            self._close(segment)
         self._writing.finish()
-        write_checked(self._directory / SPANS_FILE, self.spans)
-        sync_directory(self._directory)
+        if not self._in_journals:
+            write_checked(self._directory / SPANS_FILE, self.spans)
+            sync_directory(self._directory)
 
     def abandon(self) -> None:
         self._writing.stop()
-        for segment in self._unsealed:
+        for segment in self._unclosed:
             segment.abandon()
 
     def _segment(self, number: int) -> "OpenSegment":
@@ -161,22 +172,31 @@ class SegmentSet:
             from necroscope.interchange.open_segment import OpenSegment  # noqa: PLC0415
 
             self._made.add(number)
+            start_ns = number * SEGMENT_NS
             segment = self._open[number] = OpenSegment(
-                self._directory / segment_name(number * SEGMENT_NS), number * SEGMENT_NS
+                partial(self._open_files, segment_name(start_ns)), start_ns
             )
-            self._unsealed.add(segment)
+            self._unclosed.add(segment)
         return segment
 
-    def _seal(self, number: int) -> None:
-        self._writing.do(partial(self._seal_one, self._open.pop(number)))
+    def _open_files(self, name: str, from_ns: int) -> "SegmentFiles":
+        from necroscope.interchange.segment_files import JournalFiles, SealedFiles  # noqa: PLC0415
 
-    def _seal_one(self, segment: "OpenSegment") -> None:
-        manifest = segment.seal(self._node, self._cpus)
-        self._unsealed.remove(segment)
-        self.spans[manifest.segment] = manifest.reach
-        for name, entry in manifest.tables.items():
-            self.rows[name] = self.rows.get(name, 0) + entry.rows
-            self.size_bytes += entry.bytes
+        path = self._directory / name
+        if self._in_journals:
+            return JournalFiles(path, self._node, self._cpus, from_ns)
+        return SealedFiles(path)
+
+    def _close(self, number: int) -> None:
+        self._writing.do(partial(self._close_one, number, self._open.pop(number)))
+
+    def _close_one(self, number: int, segment: "OpenSegment") -> None:
+        closed = segment.close(self._node, self._cpus)
+        self._unclosed.remove(segment)
+        self.spans[segment_name(number * SEGMENT_NS)] = closed.reach
+        self.size_bytes += closed.size_bytes
+        for name, count in closed.rows.items():
+            self.rows[name] = self.rows.get(name, 0) + count
 
 
 def _load_arrow() -> None:

@@ -26,7 +26,7 @@ _ORDER: Final = ("frames", "stacks", *(name for name in TABLES if name not in ("
 
 class SegmentHeader(NamedTuple):
     """The first block of a journal: what the segment is, whatever becomes of the directory around
-    it.
+    it. `cpus` is 0 where it is not known, as in some imports.
     """
 
     segment: str

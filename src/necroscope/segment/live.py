@@ -122,7 +122,7 @@ class LiveSegment:
 
     @property
     def cpus(self) -> int | None:
-        return self._journal.header.cpus if self._journal.header else None
+        return (self._journal.header.cpus or None) if self._journal.header else None
 
     @property
     def idle_samples(self) -> int:

@@ -1,7 +1,9 @@
 """Samples of a window: as tables, as arrays, and the time that one of them stands for."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Final, Self
 
 import numpy as np
@@ -107,10 +109,17 @@ def narrow_numbers(
     return found
 
 
+def as_array(numbers: NDArray[np.signedinteger[Any]]) -> pa.Array:
+    """For Arrow, without a copy: its own way loads numpy.ma, which nothing here uses."""
+    whole = np.ascontiguousarray(numbers)
+    buffers = [None, pa.py_buffer(whole)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(whole.dtype), len(whole), buffers)
+
+
 def codes(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
     """A number for each different value of a column, -1 for null, and the values by number."""
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
+        return _codes_of_plain(column)
     if column.num_chunks != 1:
         column = (
             column.unify_dictionaries().combine_chunks()
@@ -126,6 +135,20 @@ def codes(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
         places = np.where(np.isnan(places), -1, places)
     found: Numbers = places.astype(np.int64)
     return found, column.dictionary
+
+
+def _codes_of_plain(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
+    """As a journal's texts come; by hand, because dictionary_encode too loads all of Arrow's
+    functions.
+    """
+    number_of: defaultdict[Any, int] = defaultdict(count().__next__)
+    number_of[None] = -1
+    texts = column.to_pylist()
+    found: Numbers = np.fromiter(
+        map(number_of.__getitem__, texts), dtype=np.int64, count=len(texts)
+    )
+    del number_of[None]
+    return found, pa.array(list(number_of), column.type)
 
 
 def flags_of(column: pa.ChunkedArray, is_wanted: Callable[[Any], bool]) -> Flags:

@@ -17,6 +17,7 @@ from necroscope.segment.arrow import schema_of
 from necroscope.segment.reader import SegmentReader
 from necroscope.stacks.frames import FrameNumbers, frames_at
 from necroscope.stacks.merge import merge
+from necroscope.stacks.samples import as_array
 from necroscope.stacks.tree import LOST, LevelTree, Numbers, Tree, compacted
 from necroscope.store.query import Store
 from necroscope.store.segment_selection import SegmentSelection, SelectedSamples
@@ -121,8 +122,8 @@ class _Folding:
         stack = selected.stacks.rows(samples.numbers("stack"))
         rows = pa.table(
             {
-                "stack": stack,
-                "weight": samples.weights(),
+                "stack": as_array(stack),
+                "weight": as_array(samples.weights()),
                 **{key: self._key(key, selected, samples) for key in self._keys},
             }
         )
@@ -178,11 +179,10 @@ def _summed_by_stack(rows: pa.Table) -> pa.Table:
     sums = np.zeros(int(stack.max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(sums, stack, rows.column("weight").to_numpy())
     found = np.flatnonzero(sums)
-    return pa.table({"stack": found, "weight": sums[found]})
+    return pa.table({"stack": as_array(found), "weight": as_array(sums[found])})
 
 
 def _with_stack(rows: pa.Table, new: Numbers) -> pa.Table:
     """With the new number of each stack."""
-    return rows.set_column(
-        rows.column_names.index("stack"), "stack", pa.array(new[rows.column("stack").to_numpy()])
-    )
+    stack = as_array(new[rows.column("stack").to_numpy()])
+    return rows.set_column(rows.column_names.index("stack"), "stack", stack)

@@ -366,13 +366,3 @@ def test_captures_that_lie_over_each_other_keep_their_stacks(tmp_path):
     assert sorted(zip(comms, functions(store, *EVER), strict=True)) == sorted(
         (name, f"{name}_{at}") for name in "ab" for at in range(1, 11)
     )
-
-
-def test_a_full_disk_is_reported_and_leaves_nothing_behind(tmp_path, monkeypatch):
-    def refuse(*_words):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("necroscope.segment.table_writer.TableWriter.add", refuse)
-    with pytest.raises(RecordingError, match="No space left"):
-        import_files([DATA / "file.data"], tmp_path / "out", Options(search=SEARCH))
-    assert os.listdir(tmp_path) == []
