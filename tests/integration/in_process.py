@@ -22,7 +22,6 @@ def recorder_of(root: Path, memory: MemorySegment) -> Iterator[tuple[Recorder, N
     time_line = TimeLine.starting_at(clock.read())
     sources = open_sources(settings, clock, time_line)
     yield Recorder(settings, sources, memory, time_line, flush_ns=0), sources
-    clock.close()
 
 
 def sampler_of(sources: NodeSources) -> Sampler:

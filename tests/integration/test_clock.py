@@ -37,8 +37,8 @@ class SteppedClock:
         self._clock = clock
         self.step_ns = 0
 
-    def read(self) -> ClockReading:
-        reading = self._clock.read()
+    def read(self, *, with_log_clock: bool = True) -> ClockReading:
+        reading = self._clock.read(with_log_clock=with_log_clock)
         return reading._replace(realtime_ns=reading.realtime_ns + self.step_ns)
 
 
@@ -80,7 +80,6 @@ def record_through_steps(directory: Path) -> list[int]:
 
     recorder.run(60 * NS_PER_S, step)
     disk.close()
-    log_clock.close()
     return disk.sample_times
 
 

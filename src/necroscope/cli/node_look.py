@@ -28,7 +28,6 @@ def look(settings: Settings, look_ns: int) -> NodeSnapshot:
     recorder.run(look_ns)
     memory.describe("", recorder.notices())
     now_ns = time_line.from_monotonic(clock.read().monotonic_ns)
-    clock.close()
     recording = node_recording()
     is_silent = any(
         isinstance(source, Containers) and not source.has_answered for source in sources.sources

@@ -141,7 +141,6 @@ def _record_epochs(
                 settings, directory, identity, clock, left_ns, line, broker
             )
     finally:
-        clock.close()
         if broker is not None:
             broker.close()
     return status, disk

@@ -106,7 +106,6 @@ class _Live:
 
     def join(self) -> None:
         self._thread.join()
-        self._clock.close()
         if self._error is not None:
             raise self._error
 

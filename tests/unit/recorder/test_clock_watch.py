@@ -15,10 +15,11 @@ class SteppedClock:
         self.second = 0
         self.set_back_s = 0
 
-    def read(self) -> ClockReading:
+    def read(self, *, with_log_clock: bool = True) -> ClockReading:
         realtime_s = UTC_S + self.second - self.set_back_s
         elapsed_ns = (1000 + self.second) * NS_PER_S
-        return ClockReading(realtime_s * NS_PER_S, elapsed_ns, elapsed_ns)
+        log_clock_ns = elapsed_ns if with_log_clock else None
+        return ClockReading(realtime_s * NS_PER_S, elapsed_ns, elapsed_ns, log_clock_ns)
 
 
 def watched() -> tuple[SteppedClock, ClockWatch]:

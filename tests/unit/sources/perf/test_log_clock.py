@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import PermissionMissing
-from necroscope.sources.perf import log_clock
+from necroscope.perf_abi.event_attr import EventAttr
+from necroscope.sources.perf import event, log_clock
 from necroscope.sources.perf.log_clock import LogClock
 
 MS = 1_000_000
@@ -17,13 +18,9 @@ MS = 1_000_000
 @pytest.mark.root
 @pytest.mark.kernel
 def test_the_logs_clock_runs_with_the_monotonic_clock() -> None:
-    clock = LogClock()
-    try:
-        first = clock.read()
-        time.sleep(0.05)
-        second = clock.read()
-    finally:
-        clock.close()
+    first = LogClock().read()
+    time.sleep(0.05)
+    second = LogClock().read()
     assert first.log_clock_ns is not None
     assert second.log_clock_ns is not None
     elapsed_ns = second.monotonic_ns - first.monotonic_ns
@@ -35,19 +32,15 @@ def test_the_logs_clock_runs_with_the_monotonic_clock() -> None:
 @pytest.mark.root
 @pytest.mark.kernel
 def test_the_logs_clock_is_the_one_of_kernel_log_lines() -> None:
-    clock = LogClock()
-    try:
-        before = clock.read().log_clock_ns
-        with open("/dev/kmsg", "rb+", buffering=0) as log:
-            os.set_blocking(log.fileno(), False)
-            os.lseek(log.fileno(), 0, os.SEEK_END)
-            log.write(b"<6>necroscope test: the time of this line is compared\n")
+    before = LogClock().read().log_clock_ns
+    with open("/dev/kmsg", "rb+", buffering=0) as log:
+        os.set_blocking(log.fileno(), False)
+        os.lseek(log.fileno(), 0, os.SEEK_END)
+        log.write(b"<6>necroscope test: the time of this line is compared\n")
+        line = os.read(log.fileno(), 8192)
+        while b"the time of this line" not in line:
             line = os.read(log.fileno(), 8192)
-            while b"the time of this line" not in line:
-                line = os.read(log.fileno(), 8192)
-        after = clock.read().log_clock_ns
-    finally:
-        clock.close()
+    after = LogClock().read().log_clock_ns
     stamp_ns = int(line.split(b",")[2]) * 1000
     assert before is not None
     assert after is not None
@@ -56,15 +49,41 @@ def test_the_logs_clock_is_the_one_of_kernel_log_lines() -> None:
 
 @pytest.mark.root
 @pytest.mark.kernel
-def test_reading_does_not_change_our_name_and_closing_twice_is_harmless() -> None:
+def test_reading_changes_no_name_and_leaves_no_descriptor() -> None:
     before, descriptors = Path("/proc/self/comm").read_text(), len(os.listdir("/proc/self/fd"))
-    clock = LogClock()
-    clock.read()
-    clock.close()
-    clock.close()
+    LogClock().read()
     assert Path("/proc/self/comm").read_text() == before
     assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert clock.read().log_clock_ns is None
+
+
+@pytest.mark.root
+@pytest.mark.kernel
+def test_no_event_of_a_task_is_opened_where_one_of_a_core_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An event of a task makes every switch of the machine dearer."""
+    opened: list[int] = []
+
+    def open_event(attr: EventAttr, pid: int, cpu: int) -> int:
+        opened.append(pid)
+        return event.open_event(attr, pid, cpu)
+
+    monkeypatch.setattr(log_clock, "open_event", open_event)
+    assert LogClock().read(with_log_clock=False).log_clock_ns is None
+    assert opened == []
+    assert LogClock().read().log_clock_ns is not None
+    assert set(opened) == {event.EVERY_PROCESS}
+
+
+@pytest.mark.kernel
+def test_who_may_only_watch_itself_has_the_logs_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_event(attr: EventAttr, pid: int, cpu: int) -> int:
+        if pid == event.EVERY_PROCESS:
+            raise PermissionMissing("refused")
+        return event.open_event(attr, pid, cpu)
+
+    monkeypatch.setattr(log_clock, "open_event", open_event)
+    assert LogClock().read().log_clock_ns is not None
 
 
 @pytest.mark.parametrize(
@@ -77,9 +96,7 @@ def test_without_privilege_the_logs_clock_is_missing_and_nothing_fails(
         raise error
 
     monkeypatch.setattr(log_clock, "open_event", refused)
-    clock = LogClock()
-    reading = clock.read()
-    clock.close()
+    reading = LogClock().read()
     assert reading.log_clock_ns is None
     assert abs(reading.realtime_ns - time.time_ns()) < 10**10
 
@@ -105,9 +122,7 @@ def test_a_pause_between_two_clocks_is_not_taken_for_a_step(
         now_ns += next(pauses)
         return now_ns + offset_ns
 
-    clock = LogClock.__new__(LogClock)
-    clock._ring = None
     monkeypatch.setattr(log_clock.time, "monotonic_ns", monotonic_ns)
     monkeypatch.setattr(log_clock.time, "time_ns", time_ns)
-    reading = clock.read()
+    reading = LogClock().read(with_log_clock=False)
     assert abs(reading.realtime_ns - reading.monotonic_ns - offset_ns) < MS
