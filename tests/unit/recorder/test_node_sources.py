@@ -23,7 +23,7 @@ ASKING = {"units", "containers", "facts", "ray", "nics"}
 
 
 class StoppedClock:
-    def read(self, *, with_log_clock: bool = True) -> ClockReading:  # noqa: ARG002
+    def read(self, *, with_log_clock: bool = True) -> ClockReading:
         return ClockReading(0, 0, 0)
 
 

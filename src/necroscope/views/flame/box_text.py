@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import numpy as np
+
 from necroscope.stacks.differential import PerWhat, Side
 from necroscope.views.flame.boxes import BoxChange, Boxes, Cut, Name
 from necroscope.views.flame.palette import HUES, MARKS, SIGNS, WORDS
@@ -10,34 +12,33 @@ from necroscope.views.format import count
 _KIND_WORDS: Final = {"jit": "jitted", "group": ""}
 
 
-def labels(boxes: Boxes) -> list[str]:
-    """`▲ do_syscall_64 [k]`."""
+def labels(boxes: Boxes) -> tuple[list[str], list[int]]:
+    """`▲ do_syscall_64 [k]`: the different ones, and which of them each box has."""
     names = [f"{name.text}{MARKS.get(name.kind, '')}" for name in boxes.names]
     signs = [SIGNS[change] for change in BoxChange]
-    return [
-        f"{signs[change]}{names[name]}"
-        for name, change in zip(boxes.name.tolist(), boxes.change.tolist(), strict=True)
-    ]
+    signed, label = np.unique(boxes.change * len(names) + boxes.name, return_inverse=True)
+    changes, numbers = np.divmod(signed, len(names))
+    pairs = zip(changes.tolist(), numbers.tolist(), strict=True)
+    return [f"{signs[change]}{names[name]}" for change, name in pairs], label.tolist()
 
 
-def explanations(boxes: Boxes, per: PerWhat) -> list[str]:
-    """The whole name, then where it is from, then its samples: one line each."""
+def explanations(boxes: Boxes, per: PerWhat) -> tuple[list[str], list[str]]:
+    """Of each box the whole name and where it is from, and its samples."""
     heads = [_head(name) for name in boxes.names]
     named = [heads[name] for name in boxes.name.tolist()]
     window = _samples(boxes.window, per)
     if boxes.baseline is None:
-        return [f"{head}\n{samples}" for head, samples in zip(named, window, strict=True)]
+        return named, window
     columns = zip(
-        named,
         window,
         _samples(boxes.baseline, per),
         _differences(boxes, boxes.baseline, per),
         strict=True,
     )
-    return [
-        f"{head}\nwindow: {now}\nbaseline: {before}\n{difference}"
-        for head, now, before, difference in columns
+    compared = [
+        f"window: {now}\nbaseline: {before}\n{difference}" for now, before, difference in columns
     ]
+    return named, compared
 
 
 def _head(name: Name) -> str:

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const svg = document.documentElement;
-  const { left, width, parent, labels, samples, ruler, margin, pixels, character } = JSON.parse(document.getElementById("numbers").textContent);
+  const { left, width, parent, labels, label, samples = width, ruler, margin, pixels, character } = JSON.parse(document.getElementById("numbers").textContent);
   const groups = [...document.querySelectorAll("#boxes > g")];
   const status = document.getElementById("status");
   const names = groups.map((group) => group.querySelector("title").textContent);
@@ -29,12 +29,17 @@
       rect.setAttribute("x", x);
       rect.setAttribute("width", Math.max(wide, 0.1));
     }
-    const text = groups[box].querySelector("text");
     const room = Math.floor((wide - 6) / character);
-    const letters = [...labels[box]];
+    const letters = [...labels[label[box]]];
+    const said = room < 3 ? "" : letters.length > room ? letters.slice(0, room - 1).join("") + "…" : letters.join("");
+    // A narrow box has no text until it is wide.
+    const text = groups[box].querySelector("text") ?? (said && groups[box].appendChild(below(groups[box])));
+    if (!text) return;
     text.setAttribute("x", x + 3);
-    text.textContent = room < 3 ? "" : letters.length > room ? letters.slice(0, room - 1).join("") + "…" : labels[box];
+    text.textContent = said;
   }
+
+  const below = (group) => element("text", { y: Number(group.querySelector("rect").getAttribute("y")) + 12 });
 
   function zoom(box) {
     zoomed = box;

@@ -6,11 +6,13 @@ callers below callees.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from importlib.resources import files
+from itertools import chain, repeat
 from typing import Final
+
+import numpy as np
 
 from necroscope.stacks.differential import DifferentialTree, PerWhat
 from necroscope.stacks.flame_tree import FlameTree
@@ -25,6 +27,9 @@ _MARGIN: Final = 10
 _ROW: Final = 17
 _LINE: Final = 16
 _CHARACTER: Final = 6.63
+_PADDING: Final = 6
+# A label of fewer characters says nothing.
+_SHORTEST: Final = 3
 _NARROWEST: Final = 0.1
 # A hatch in a box narrower than this would only darken it.
 _HATCHED: Final = 4
@@ -55,14 +60,16 @@ def _svg(boxes: Boxes, heading: Heading, per: PerWhat, width: int) -> str:
     top = 34 + _LINE * len(lines) + 30
     bottom = top + (int(boxes.depth.max()) + 1) * _ROW
     height = bottom + 28
-    texts = labels(boxes)
-    rows = "\n".join(_rows(boxes, texts, explanations(_escape(boxes), per), bottom, width))
+    texts, label = labels(boxes)
+    rows = _rows(boxes, [texts[each] for each in label], per, bottom, width)
     numbers = {
         "left": boxes.left.tolist(),
         "width": boxes.width.tolist(),
         "parent": boxes.parent.tolist(),
     }
-    numbers |= {"labels": texts, "samples": boxes.window.total.tolist()}
+    numbers |= {"labels": texts, "label": label}
+    if boxes.baseline is not None:  # else they are the widths
+        numbers["samples"] = boxes.window.total.tolist()
     drawing = {
         "ruler": boxes.ruler,
         "margin": _MARGIN,
@@ -77,8 +84,7 @@ def _svg(boxes: Boxes, heading: Heading, per: PerWhat, width: int) -> str:
 <defs>{_HATCHES}</defs>
 <rect class="page" width="{width}" height="{height}"/>
 <g id="boxes">
-{rows}
-</g>
+{rows}</g>
 <g id="head">
 <rect class="page" width="{width}" height="{top - 4}"/>
 <text class="title" x="{_MARGIN}" y="24">{_text(heading.headline)}</text>
@@ -120,44 +126,44 @@ def _legend(boxes: Boxes, y: int) -> str:
     return "\n".join(parts)
 
 
-def _rows(
-    boxes: Boxes, texts: list[str], titles: list[str], bottom: int, width: int
-) -> Iterator[str]:
+def _rows(boxes: Boxes, texts: list[str], per: PerWhat, bottom: int, width: int) -> str:
+    """Most boxes are narrow: these have no label, few different sizes, and are put together by
+    loops of C.
+    """
     scale = (width - 2 * _MARGIN) / boxes.ruler
-    lefts, widths, tops = (
-        boxes.left * scale + _MARGIN,
-        boxes.width * scale,
-        bottom - (boxes.depth + 1) * _ROW,
-    )
-    # Most boxes are narrow, and so of few different widths.
-    sizes = {
-        pixels: (f'width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"', _room(pixels))
-        for pixels in set(widths.tolist())
-    }
+    lefts, widths = (boxes.left * scale + _MARGIN).tolist(), boxes.width * scale
+    names, samples = explanations(_escape(boxes), per)
+    kinds = list(zip(box_classes(boxes), names, strict=True))
+    heads = {kind: '<g class="{}"><title>{}\n'.format(*kind) for kind in set(kinds)}
+    sizes = list(zip((bottom - (boxes.depth + 1) * _ROW).tolist(), widths.tolist(), strict=True))
+    narrow = {size: f"{_size(*size)}</g>\n" for size in set(sizes)}
+    ends = [narrow[size] for size in sizes]
+    is_hatched = boxes.change >= BoxChange.NEW
+    is_labelled = widths >= _CHARACTER * _SHORTEST + _PADDING
+    for box in np.flatnonzero(is_labelled | (is_hatched & (widths >= _HATCHED))).tolist():
+        left, (top, pixels) = lefts[box], sizes[box]
+        size = _size(top, pixels)
+        over = f'<rect class="over" x="{left:.2f}{size}' if is_hatched[box] else ""
+        text = _text(fit(texts[box], room).rstrip()) if (room := _room(pixels)) >= _SHORTEST else ""
+        label = f'<text x="{left + 3:.2f}" y="{top + 12}">{text}</text>' if text else ""
+        ends[box] = f"{size}{over}{label}</g>\n"
     columns = (
-        lefts.tolist(),
-        widths.tolist(),
-        tops.tolist(),
-        (boxes.change >= BoxChange.NEW).tolist(),
-        box_classes(boxes),
-        texts,
-        titles,
+        [heads[kind] for kind in kinds],
+        samples,
+        repeat('</title><rect x="'),
+        map("%.2f".__mod__, lefts),
+        ends,
     )
-    for left, pixels, top, is_hatched, css_class, text, title in zip(*columns, strict=True):
-        size, room = sizes[pixels]
-        place = f'x="{left:.2f}" y="{top}" {size}'
-        over = f'<rect class="over" {place}/>' if is_hatched and pixels >= _HATCHED else ""
-        label = (
-            f'x="{left + 3:.2f}" y="{top + 12}">{_text(fit(text, room).rstrip())}</text>'
-            if room >= 3
-            else f'y="{top + 12}"/>'
-        )
-        yield f'<g class="{css_class}"><title>{title}</title><rect {place}/>{over}<text {label}</g>'
+    return "".join(chain.from_iterable(zip(*columns, strict=False)))
+
+
+def _size(top: int, pixels: float) -> str:
+    return f'" y="{top}" width="{max(pixels, 0.1):.2f}" height="{_ROW - 1}"/>'
 
 
 def _room(pixels: float) -> int:
     """Characters of a label that fit."""
-    return int((pixels - 6) / _CHARACTER)
+    return int((pixels - _PADDING) / _CHARACTER)
 
 
 def _escape(boxes: Boxes) -> Boxes:

@@ -56,7 +56,7 @@ def test_widths_are_shares_and_labels_carry_their_kind(tree: FlameTree, heading:
 
 
 def test_a_label_is_cut_to_its_box(tree: FlameTree, heading: Heading) -> None:
-    assert groups(flame_svg(tree, heading, width=420))["epoll_wait"].findtext(f"{SVG}text") == ""
+    assert groups(flame_svg(tree, heading, width=420))["epoll_wait"].find(f"{SVG}text") is None
     assert (
         groups(flame_svg(tree, heading, width=1620))["epoll_wait"].findtext(f"{SVG}text")
         == "epoll_wait…"
@@ -163,6 +163,29 @@ def test_a_browser_zooms_searches_and_resets(
     assert browser.evaluate(f"({place})('do_syscall_64', (r) => r.width)") == pytest.approx(
         before, abs=0.1
     )
+
+
+def test_a_box_too_narrow_for_its_label_gets_it_when_it_is_wide(
+    tree: FlameTree, heading: Heading, browser: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "flame.svg"
+    file.write_text(flame_svg(tree, heading, width=420))
+    browser.open(file)
+    narrow = (
+        "[...document.querySelectorAll('#boxes > g')]"
+        ".find((g) => g.textContent.startsWith('epoll_wait'))"
+    )
+    assert browser.evaluate(f"{narrow}.querySelector('text')") is None
+    x, y = browser.evaluate(
+        f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])"
+        f"({narrow}.querySelector('rect').getBoundingClientRect())"
+    )
+    browser.click(x, y)
+    assert browser.evaluate(f"{narrow}.querySelector('text').textContent") == "epoll_wait [k]"
+    y_of = f"{narrow}.querySelector('%s').getBBox().y"
+    assert browser.evaluate(y_of % "text") == pytest.approx(browser.evaluate(y_of % "rect"), abs=6)
+    browser.press("Escape")
+    assert browser.evaluate(f"{narrow}.querySelector('text').textContent") == ""
 
 
 def test_arrow_keys_walk_the_graph(
