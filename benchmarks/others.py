@@ -16,7 +16,13 @@ TURNS = 8
 # Packets for two rounds of the softirq probe, which at their rate times one second and rests eleven
 # (sources/perf/probe_rest.py).
 # Switches for two rounds of the probe of waits, which rests for up to fourteen ticks.
-SECONDS = {"loopback packets": 24.0, "forks": 5.0, "system calls": 5.0, "pipe switches": 30.0}
+SECONDS = {
+    "loopback packets": 24.0,
+    "forks": 5.0,
+    "system calls": 5.0,
+    "pipe switches": 30.0,
+    "pipe switches and work": 30.0,
+}
 HEAD = [
     "operation",
     "a second, off",
