@@ -44,8 +44,8 @@ BESIDE_OTHERS = {
 # it does not.
 WAITING = {
     *("test_base_package", "test_check", "test_containers_live", "test_disk", "test_fleet_push"),
-    *("test_hung_daemons", "test_late_signal", "test_privilege", "test_record"),
-    *("test_units_live", "test_verdicts", "test_view_live"),
+    *("test_crash", "test_hung_daemons", "test_late_signal", "test_privilege", "test_record"),
+    *("test_stakeout", "test_units_live", "test_verdicts", "test_view_live"),
 }
 SETTLE_S = 3.0
 ROOT = Path(__file__).parents[1]
