@@ -86,10 +86,9 @@ class JournalFiles:
     """A journal, as a recorder leaves it before the seal."""
 
     def __init__(self, path: Path, node: str, cpus: int | None, from_ns: int) -> None:
-        path = path.with_name(path.name + LIVE)
         header = SegmentHeader(path.name, node, IMPORTED_BOOT, from_ns, cpus or 0)
         with _as_of_the_disk():
-            self._journal = JournalWriter(path, header)
+            self._journal = JournalWriter(path.with_name(path.name + LIVE), header)
 
     def add(self, table: str, columns: ColumnBuffers, _span: Extent) -> None:
         self._journal.append_columns(table, columns)
