@@ -281,6 +281,7 @@ class Disk:
 
     def _settle_gaps(self) -> None:
         """Only now that they are durable."""
+        self._seals.release()
         self._unsealed_gaps.clear()
         if self._pause is None and not self._owed_gaps:
             return

@@ -46,11 +46,16 @@ class _Sealing(NamedTuple):
 class SealQueue:
     """`tend` is to be called now and then; it starts the next child and returns what was given up
     since.
+
+    No child is started before `release`: the first rows of a recorder say what was missed since the
+    one before it was cut off, and the next one reads from that one's journal where it ended.
+    Should this one be cut off before those rows are durable, the journal has to be there still.
     """
 
     def __init__(self, unsealed: Iterable[Path]) -> None:
         self._waiting = deque(unsealed)
         self._sealing: _Sealing | None = None
+        self._is_released = False
 
     @property
     def sealing(self) -> Path | None:
@@ -73,6 +78,10 @@ class SealQueue:
         if journal in self._waiting:
             self._waiting.remove(journal)
 
+    def release(self) -> None:
+        """Rows of this recorder are durable."""
+        self._is_released = True
+
     def tend(self) -> list[StaysJournal]:
         given_up = self._take_result()
         while len(self._waiting) > MOST_WAITING:
@@ -81,12 +90,13 @@ class SealQueue:
                     self._waiting.popleft(), f"more than {MOST_WAITING} segments wait to be sealed"
                 )
             )
-        if self._sealing is None and self._waiting:
+        if self._is_released and self._sealing is None and self._waiting:
             given_up += self._start(self._waiting.popleft())
         return given_up
 
     def finish(self) -> list[StaysJournal]:
         """Seal all that wait."""
+        self.release()
         given_up = self.tend()
         while self._sealing is not None:
             self._sealing.child.wait(_LOOK_SECONDS)

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from necroscope.recorder import disk as disk_module
 from necroscope.recorder.disk import Disk
 from necroscope.recorder.retention import RetentionLimits
 from necroscope.recorder.sink import RowBatch
+from necroscope.segment.journal import JournalWriter, SegmentHeader
 from necroscope.segment.recording import (
     Pin,
+    new_segment_path,
     segment_name,
     segment_paths,
     segment_start_ns,
@@ -140,6 +143,26 @@ def test_the_rows_that_met_the_free_space_floor_are_in_the_gap(
     disk.close()
     assert recorded(directory, "cores", "time") == [(3,), (9,)]
     assert recorded(directory, "gaps", "time", "end") == [(3, 6)]
+
+
+def test_what_a_cut_left_is_sealed_once_rows_of_ours_are_durable(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should this recorder be cut off too, the next one reads from that journal what was missed."""
+    monkeypatch.setattr(disk_module.os, "statvfs", space(0.5))
+    cut = new_segment_path(directory, START_NS - 60 * NS_PER_S)
+    JournalWriter(cut, SegmentHeader(cut.name, "node-7", "boot", START_NS, 2)).close()
+    disk = open_disk(directory)
+    disk.start_segment(START_NS)
+    wait_for_all_before_a_pin(disk, directory)
+    assert disk._seals.sealing is None
+    write(disk, 1)
+    deadline = time.monotonic() + 10
+    while disk._seals.sealing != cut and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert disk._seals.sealing == cut
+    disk.close()
+    assert not cut.exists()
 
 
 def test_closing_ends_though_the_directory_is_gone(disk: Disk, directory: Path) -> None:

@@ -102,6 +102,7 @@ def test_journals_that_wait_to_be_sealed_count_and_the_oldest_go_first(
 ) -> None:
     journals = add_journals(directory, -5, -4, -3, -2)
     disk = open_disk(directory, max_bytes=3500)
+    disk._seals.release()
     assert (disk.segments, disk.size_bytes) == (3, 3000)
     disk.start_segment(START_NS)
     wait_until(lambda: children)
@@ -127,6 +128,7 @@ def test_a_child_that_was_killed_leaves_its_journal_a_gap_and_nothing_else(
 ) -> None:
     (journal,) = add_journals(directory, -5)
     disk = open_disk(directory)
+    disk._seals.release()
     disk.start_segment(START_NS)
     wait_until(lambda: children)
     children[0].returncode = -9
@@ -160,6 +162,7 @@ def test_what_another_process_seals_is_not_removed(
     """
     (journal,) = add_journals(directory, -5)
     disk = open_disk(directory)
+    disk._seals.release()
     disk.start_segment(START_NS)
     wait_until(lambda: children)
     lock = lock_directory(journal)
@@ -177,6 +180,7 @@ def test_journals_beyond_an_hour_of_them_stay_as_they_are(
     monkeypatch.setattr(seal_queue, "MOST_WAITING", 2)
     journals = add_journals(directory, -5, -4, -3)
     disk = open_disk(directory)
+    disk._seals.release()
     disk.start_segment(START_NS)
     assert says(
         disk, f"segment {journals[0].name} stays a journal: more than 2 segments wait to be sealed"
@@ -191,6 +195,7 @@ def test_a_child_that_the_kernel_does_not_let_go_is_left(
 ) -> None:
     (journal,) = add_journals(directory, -5)
     disk = open_disk(directory)
+    disk._seals.release()
     disk.start_segment(START_NS)
     wait_until(lambda: children)
     children[0].is_late = True
