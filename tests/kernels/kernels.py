@@ -36,7 +36,7 @@ KERNELS: Final = (
     Kernel("6.1", "bookworm", "linux-image-amd64", softirqs_wait=True),
     Kernel("6.1-cloud", "bookworm", "linux-image-cloud-amd64", softirqs_wait=None),
     Kernel("6.1-rt", "bookworm", "linux-image-rt-amd64", softirqs_wait=False),
-    Kernel("6.12", "bookworm", "linux-image-6.12-amd64", softirqs_wait=False, has_v1_memory=False),
+    Kernel("6.12", "trixie", "linux-image-amd64", softirqs_wait=False, has_v1_memory=False),
     Kernel(
         "newest",
         "sid",

@@ -1,7 +1,7 @@
 """One segment of an import while rows come for it, and how it is sealed."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from necroscope.interchange.capture import SampleBatch
@@ -23,15 +23,13 @@ class ClosedSegment(NamedTuple):
 
 class OpenSegment:
     """Stacks of captures that lie over each other are numbered one capture after the other: the
-    same frame may be there twice. `open_files` is called with the time from which on it was
-    captured, once that is known.
+    same frame may be there twice.
     """
 
-    def __init__(self, open_files: Callable[[int], SegmentFiles], start_ns: int) -> None:
+    def __init__(self, files: SegmentFiles, start_ns: int) -> None:
         self.rows: dict[str, Rows] = {}
         self.gaps: list[Gap] = []
-        self._open_files = open_files
-        self._files: SegmentFiles | None = None
+        self._files = files
         self._start_ns = start_ns
         self._written: dict[str, int] = {}
         self._reach: Extent | None = None
@@ -95,13 +93,12 @@ class OpenSegment:
         reach = self._reach or (self._start_ns, self._start_ns)
         span = self._span or reach
         end = SegmentEnd(node, cpus or (self._largest_cpu + 1 or None), span, self.gaps, self._idle)
-        size_bytes = self._files_from(span[0]).close(end)
+        size_bytes = self._files.close(end)
         reach = min(span[0], reach[0]), max(span[1], reach[1])
         return ClosedSegment(reach, self._written, size_bytes)
 
     def abandon(self) -> None:
-        if self._files is not None:
-            self._files.abandon()
+        self._files.abandon()
 
     def _reach_of(self, name: str, rows: Rows) -> Extent:
         if name == "gaps":
@@ -114,13 +111,7 @@ class OpenSegment:
             first_ns, last_ns = self._reach or span
             self._reach = min(first_ns, span[0]), max(last_ns, span[1])
         self._written[name] = self._written.get(name, 0) + len(columns)
-        from_ns = (self._span or span)[0]
-        self._files_from(from_ns).add(name, columns, span)
-
-    def _files_from(self, from_ns: int) -> SegmentFiles:
-        if self._files is None:
-            self._files = self._open_files(from_ns)
-        return self._files
+        self._files.add(name, columns, span)
 
 
 def _place(

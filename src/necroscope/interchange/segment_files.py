@@ -85,10 +85,10 @@ class SealedFiles:
 class JournalFiles:
     """A journal, as a recorder leaves it before the seal."""
 
-    def __init__(self, path: Path, node: str, cpus: int | None, from_ns: int) -> None:
-        header = SegmentHeader(path.name, node, IMPORTED_BOOT, from_ns, cpus or 0)
+    def __init__(self, path: Path, node: str, start_ns: int) -> None:
+        header = SegmentHeader(path.name, node, IMPORTED_BOOT, start_ns, cpus=0)
         with _as_of_the_disk():
-            self._journal = JournalWriter(path.with_name(path.name + LIVE), header)
+            self._journal = JournalWriter(path.with_name(path.name + LIVE), header, durable=False)
 
     def add(self, table: str, columns: ColumnBuffers, _span: Extent) -> None:
         self._journal.append_columns(table, columns)
@@ -99,14 +99,13 @@ class JournalFiles:
 
     def close(self, end: SegmentEnd) -> int:
         self._journal.idle_samples = end.idle_samples
+        self._journal.end(*end.span, end.cpus or 0)
         with _as_of_the_disk():
             self._journal.close()
         return self._journal.size_bytes
 
     def abandon(self) -> None:
-        self._journal.discard()
-        with contextlib.suppress(JournalWriteError):
-            self._journal.close()
+        self._journal.abandon()
 
 
 @contextlib.contextmanager

@@ -173,19 +173,15 @@ class SegmentSet:
 
             self._made.add(number)
             start_ns = number * SEGMENT_NS
-            segment = self._open[number] = OpenSegment(
-                partial(self._open_files, segment_name(start_ns)), start_ns
-            )
+            segment = self._open[number] = OpenSegment(self._files(start_ns), start_ns)
             self._unclosed.add(segment)
         return segment
 
-    def _open_files(self, name: str, from_ns: int) -> "SegmentFiles":
+    def _files(self, start_ns: int) -> "SegmentFiles":
         from necroscope.interchange.segment_files import JournalFiles, SealedFiles  # noqa: PLC0415
 
-        path = self._directory / name
-        if self._in_journals:
-            return JournalFiles(path, self._node, self._cpus, from_ns)
-        return SealedFiles(path)
+        path = self._directory / segment_name(start_ns)
+        return JournalFiles(path, self._node, start_ns) if self._in_journals else SealedFiles(path)
 
     def _close(self, number: int) -> None:
         self._writing.do(partial(self._close_one, number, self._open.pop(number)))

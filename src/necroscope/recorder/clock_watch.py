@@ -50,6 +50,10 @@ class ClockWatch(Source):
         is_anchor_due = now.monotonic_ns >= self._anchor_due_ns
         # The log's clock drifts by microseconds in a minute, and costs a perf event to read.
         clocks, found = self._clock.read(with_log_clock=is_anchor_due), Reading()
+        slept_ns = self._slept_ns(clocks)
+        if slept_ns > NS_PER_S and not is_anchor_due:
+            # The log's clock may have run on meanwhile.
+            is_anchor_due, clocks = True, self._clock.read()
         before_ns = self._time_line.from_monotonic(clocks.monotonic_ns)
         step_ns = self._time_line.observe(clocks)
         now_ns = self._time_line.from_monotonic(clocks.monotonic_ns)
@@ -62,19 +66,19 @@ class ClockWatch(Source):
                 now_ns - before_ns >= STEP_NS
             ):  # back and forth ends where it began, but for the jitter of the readings
                 found.gaps.append(Gap("*", before_ns, now_ns, detail))
-        asleep_ns = clocks.boottime_ns - clocks.monotonic_ns
-        slept_ns = 0 if self._asleep_ns is None else asleep_ns - self._asleep_ns
         if slept_ns > NS_PER_S:
             found.gaps.append(Gap("*", now_ns - slept_ns, now_ns, "the machine slept"))
-        self._asleep_ns = asleep_ns
         self._has_stepped |= bool(step_ns)
         found.gaps += self._follow_lead(clocks, now_ns)
         if step_ns or is_anchor_due:
             self._anchor_due_ns = clocks.monotonic_ns + _ANCHOR_NS
             found.rows["anchors"] = [self._time_line.anchor_row(clocks)]
-        if slept_ns > NS_PER_S:
-            self._anchor_due_ns = 0  # the log's clock may have run on
         return found
+
+    def _slept_ns(self, clocks: ClockReading) -> int:
+        """Since the last reading."""
+        before_ns, self._asleep_ns = self._asleep_ns, clocks.boottime_ns - clocks.monotonic_ns
+        return 0 if before_ns is None else self._asleep_ns - before_ns
 
     def _follow_lead(self, clocks: ClockReading, now_ns: int) -> list[Gap]:
         lead_ns = now_ns - clocks.realtime_ns

@@ -64,7 +64,8 @@ class SealQueue:
 
     @property
     def is_busy(self) -> bool:
-        return self._sealing is not None or bool(self._waiting)
+        """Whether a child is at work or may be started."""
+        return self._sealing is not None or (self._is_released and bool(self._waiting))
 
     def unfinished_bytes(self) -> int:
         """What the child wrote so far."""

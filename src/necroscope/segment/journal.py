@@ -26,7 +26,7 @@ _ORDER: Final = ("frames", "stacks", *(name for name in TABLES if name not in ("
 
 class SegmentHeader(NamedTuple):
     """The first block of a journal: what the segment is, whatever becomes of the directory around
-    it. `cpus` is 0 where it is not known, as in some imports.
+    it. `cpus` is 0 where it is not known yet, as in an import.
     """
 
     segment: str
@@ -51,13 +51,14 @@ class JournalWriteError(RecordingError):
 
 class JournalWriter:
     """`idle_samples` is the caller's count of idle samples dropped in this segment; a flush stores
-    it when it changed.
+    it when it changed. What is read once and thrown away need not be `durable`.
     """
 
-    def __init__(self, directory: Path, header: SegmentHeader) -> None:
+    def __init__(self, directory: Path, header: SegmentHeader, *, durable: bool = True) -> None:
         self.path = directory / JOURNAL_FILE
         self.size_bytes = 0
         self.idle_samples = 0
+        self._is_durable = durable
         self._stored_idle_samples = 0
         self._pending: dict[str, Rows] = {name: [] for name in _ORDER}
         self._pending_columns: list[tuple[str, ColumnBuffers]] = []
@@ -113,20 +114,35 @@ class JournalWriter:
         self._stored_idle_samples = -1
         return lost
 
+    def end(self, from_ns: int, to_ns: int, cpus: int) -> None:
+        """For who knows only now from when until when it was recorded, idle cores included, and on
+        how many cores: the next flush stores it.
+        """
+        totals = {"idle_samples": self.idle_samples, "from_ns": from_ns, "to_ns": to_ns}
+        self._encoded.append(encode_note(TOTALS_NOTE, totals | {"cpus": cpus}))
+        self._stored_idle_samples = self.idle_samples
+
     def close(self) -> None:
         """Flush and let go of the file, which is let go of even if the flush fails."""
         try:
             self.flush()
         finally:
-            os.close(self._descriptor)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the file as it is, once."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _start(self, directory: Path) -> None:
         try:
             self.flush()
-            sync_directory(directory)
-            sync_directory(directory.parent)
+            if self._is_durable:
+                sync_directory(directory)
+                sync_directory(directory.parent)
         except JournalWriteError:
-            os.close(self._descriptor)
+            self.abandon()
             self.path.unlink()
             directory.rmdir()
             raise
@@ -156,7 +172,8 @@ class JournalWriter:
             while rest:
                 written = os.pwrite(self._descriptor, rest, offset)
                 offset, rest = offset + written, rest[written:]
-            os.fdatasync(self._descriptor)
+            if self._is_durable:
+                os.fdatasync(self._descriptor)
         except OSError as error:
             # Should this fail too, the next flush overwrites the same bytes, and a reader skips
             # them by their checksum.

@@ -167,8 +167,16 @@ class JournalReader:
                 self.header = _segment_header(note)
             elif block.header.name == TOTALS_NOTE:
                 self.idle_samples = take_count(note, "idle_samples")
+                if self.header is not None and "to_ns" in note:
+                    self._take_end(self.header, note)
         except CorruptData as error:
             self.distrust(block, f"note not understood: {error.facts}")
+
+    def _take_end(self, header: SegmentHeader, note: dict[str, Any]) -> None:
+        self.header = header._replace(
+            from_ns=take_moment(note, "from_ns"), cpus=take_count(note, "cpus", MOST_CPUS)
+        )
+        self.last_ns = max(self.last_ns, take_moment(note, "to_ns"))
 
 
 def _segment_header(note: dict[str, Any]) -> SegmentHeader:

@@ -118,8 +118,10 @@ def as_array(numbers: NDArray[np.signedinteger[Any]]) -> pa.Array:
 
 def codes(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
     """A number for each different value of a column, -1 for null, and the values by number."""
+    if pa.types.is_string(column.type):
+        return _codes_of_texts(column)
     if not pa.types.is_dictionary(column.type):
-        return _codes_of_plain(column)
+        column = column.dictionary_encode()
     if column.num_chunks != 1:
         column = (
             column.unify_dictionaries().combine_chunks()
@@ -137,8 +139,8 @@ def codes(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
     return found, column.dictionary
 
 
-def _codes_of_plain(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
-    """As a journal's texts come; by hand, because dictionary_encode too loads all of Arrow's
+def _codes_of_texts(column: pa.ChunkedArray) -> tuple[Numbers, pa.Array]:
+    """As the functions of a journal's frames come: dictionary_encode too loads all of Arrow's
     functions.
     """
     number_of: defaultdict[Any, int] = defaultdict(count().__next__)

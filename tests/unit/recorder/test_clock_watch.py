@@ -2,10 +2,12 @@
 
 from necroscope.model.clocks import ClockReading, TimeLine
 from necroscope.model.reading import Moment, Reading
+from necroscope.model.tables import TABLES
 from necroscope.model.units import NS_PER_S
 from necroscope.recorder.clock_watch import ClockWatch
 
 UTC_S = 1_760_000_000
+LOG_CLOCK = TABLES["anchors"].index_of("log_clock_ns")
 
 
 class SteppedClock:
@@ -14,12 +16,14 @@ class SteppedClock:
     def __init__(self) -> None:
         self.second = 0
         self.set_back_s = 0
+        self.slept_s = 0
 
     def read(self, *, with_log_clock: bool = True) -> ClockReading:
         realtime_s = UTC_S + self.second - self.set_back_s
         elapsed_ns = (1000 + self.second) * NS_PER_S
         log_clock_ns = elapsed_ns if with_log_clock else None
-        return ClockReading(realtime_s * NS_PER_S, elapsed_ns, elapsed_ns, log_clock_ns)
+        boottime_ns = elapsed_ns + self.slept_s * NS_PER_S
+        return ClockReading(realtime_s * NS_PER_S, elapsed_ns, boottime_ns, log_clock_ns)
 
 
 def watched() -> tuple[SteppedClock, ClockWatch]:
@@ -29,7 +33,7 @@ def watched() -> tuple[SteppedClock, ClockWatch]:
 
 def look(clock: SteppedClock, watch: ClockWatch, second: int) -> Reading:
     clock.second = second
-    return watch.read(Moment(0, 0))
+    return watch.read(Moment(0, (1000 + second) * NS_PER_S))
 
 
 def test_a_step_begins_a_segment_and_each_segment_gets_an_anchor() -> None:
@@ -43,6 +47,16 @@ def test_a_step_begins_a_segment_and_each_segment_gets_an_anchor() -> None:
     watch.start_segment()
     assert not watch.wants_new_segment
     assert list(look(clock, watch, 12).rows) == ["anchors"]
+
+
+def test_the_logs_clock_is_read_for_an_anchor_each_minute_and_after_a_sleep() -> None:
+    clock, watch = watched()
+    anchors = {}
+    for second in range(0, 150, 3):
+        clock.slept_s = 30 * (second >= 75)
+        for row in look(clock, watch, second).rows.get("anchors", []):
+            anchors[second] = row[LOG_CLOCK] is not None
+    assert anchors == {0: True, 60: True, 75: True, 135: True}
 
 
 def test_a_clock_that_was_set_back_for_good_ends_the_epoch_with_a_gap() -> None:

@@ -176,3 +176,29 @@ def test_close_flushes(tmp_path):
     writer.append("cores", [core(1)])
     writer.close()
     assert contents(writer) == [("cores", [core(1)])]
+
+
+def test_a_file_is_let_go_of_once_though_the_last_flush_failed(tmp_path, monkeypatch):
+    """Its number may be another file's by then."""
+    writer = JournalWriter(tmp_path / "y.live", HEADER)
+    writer.append("cores", [core(1)])
+    with monkeypatch.context() as patched:
+        failing("pwrite", errno.ENOSPC, patched)
+        with pytest.raises(JournalWriteError):
+            writer.close()
+    with (tmp_path / "other").open("w") as other:
+        writer.abandon()
+        other.write("still open")
+    assert (tmp_path / "other").read_text() == "still open"
+
+
+def test_the_end_says_from_when_until_when_and_on_how_many_cores(tmp_path):
+    writer = JournalWriter(tmp_path / "y.live", HEADER, durable=False)
+    writer.append("cores", [core(50)])
+    writer.idle_samples = 3
+    writer.end(20, 90, 8)
+    writer.close()
+    reader = JournalReader(tmp_path / "y.live", 0)
+    list(reader.advance())
+    assert (reader.header, reader.last_ns) == (HEADER._replace(from_ns=20, cpus=8), 90)
+    assert reader.idle_samples == 3

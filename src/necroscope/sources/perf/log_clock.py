@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from necroscope.errors import NecroscopeError
 from necroscope.model.clocks import ClockReading
@@ -46,26 +46,32 @@ class LogClock:
         """The clocks side by side. A pause between two of them would look like a stepped clock: the
         quickest of a few tries.
         """
-        quickest_ns, reading = _try_to_read(with_log_clock=with_log_clock)
+        best = _try_to_read(with_log_clock=with_log_clock)
         for _ in range(_MORE_TRIES):
-            if quickest_ns < _QUICK_NS:
+            if not best.was_moved and best.took_ns < _QUICK_NS:
                 break
-            took_ns, again = _try_to_read(with_log_clock=with_log_clock)
-            if took_ns < quickest_ns:
-                quickest_ns, reading = took_ns, again
-        return reading
+            again = _try_to_read(with_log_clock=with_log_clock)
+            best = min(best, again, key=lambda one: (one.was_moved, one.took_ns))
+        return best.reading
 
 
-def _try_to_read(*, with_log_clock: bool) -> tuple[int, ClockReading]:
+class _Try(NamedTuple):
+    """`was_moved`: to another core before we were renamed, so that no record came."""
+
+    reading: ClockReading
+    took_ns: int
+    was_moved: bool
+
+
+def _try_to_read(*, with_log_clock: bool) -> _Try:
     if not with_log_clock:
-        return _read_clocks(None)
+        return _Try(*_read_clocks(None), was_moved=False)
     with _own_ring() as ring:
-        took_ns, reading = _read_clocks(ring)
-    # Without a record we were moved to another core in between.
-    return (took_ns if ring is None or reading.log_clock_ns is not None else _QUICK_NS), reading
+        reading, took_ns = _read_clocks(ring)
+    return _Try(reading, took_ns, ring is not None and reading.log_clock_ns is None)
 
 
-def _read_clocks(ring: Ring | None) -> tuple[int, ClockReading]:
+def _read_clocks(ring: Ring | None) -> tuple[ClockReading, int]:
     before_ns = time.monotonic_ns()
     log_clock_ns = None if ring is None else _read_log_clock(ring)
     monotonic_ns = time.monotonic_ns()
@@ -74,7 +80,7 @@ def _read_clocks(ring: Ring | None) -> tuple[int, ClockReading]:
     took_ns = time.monotonic_ns() - before_ns
     if log_clock_ns is not None:
         log_clock_ns += (monotonic_ns - before_ns) // 2
-    return took_ns, ClockReading(realtime_ns, monotonic_ns, boottime_ns, log_clock_ns)
+    return ClockReading(realtime_ns, monotonic_ns, boottime_ns, log_clock_ns), took_ns
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from necroscope.errors import PermissionMissing
+from necroscope.model.clocks import ClockReading
 from necroscope.perf_abi.event_attr import EventAttr
 from necroscope.sources.perf import event, log_clock
 from necroscope.sources.perf.log_clock import LogClock
@@ -99,6 +100,17 @@ def test_without_privilege_the_logs_clock_is_missing_and_nothing_fails(
     reading = LogClock().read()
     assert reading.log_clock_ns is None
     assert abs(reading.realtime_ns - time.time_ns()) < 10**10
+
+
+def test_a_try_that_was_moved_to_another_core_is_not_taken_for_a_slow_one_that_was_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen, moved = (ClockReading(0, 0, 0, log_clock) for log_clock in (7, None))
+    tries = iter(
+        [log_clock._Try(seen, 3 * MS, was_moved=False), *[log_clock._Try(moved, 9, True)] * 4]
+    )
+    monkeypatch.setattr(log_clock, "_try_to_read", lambda **_: next(tries))
+    assert LogClock().read() == seen
 
 
 def test_a_pause_between_two_clocks_is_not_taken_for_a_step(
