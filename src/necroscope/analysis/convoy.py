@@ -132,7 +132,7 @@ class Convoy:
 
     @property
     def kept(self) -> str:
-        return ", because it was not given back" if self.longest.is_open else ""
+        return ", because it was not released" if self.longest.is_open else ""
 
     @property
     def held_s(self) -> float:
@@ -199,7 +199,7 @@ class Convoy:
                 f"{self.holders} tasks took it in turn, none for longer than {self.held_s:.2f} s"
             )
         elif self.holder is None:
-            texts.append(f"who had it was not seen{self.kept}")
+            texts.append(f"its holder was not seen{self.kept}")
         else:
             work = self._work(case, self.holder) or self._describe_queueing(case)
             texts += self._about_holder(self.holder, work)
@@ -258,7 +258,7 @@ class Convoy:
         """What it did with the lock, what it waited for itself, and where the evidence ends."""
         who = f"{holder.comm}[{holder.tid}]"
         through = f", through {' < '.join(self.holder_stack[:4])}" if self.holder_stack else ""
-        end = "was not seen to give it back" if self.is_kept else f"gave it back{through}"
+        end = "was not seen to release it" if self.is_kept else f"released it{through}"
         texts = [f"{who} held it for {self.held_s:.2f} s and {end}"]
         if self.longest.channel.kind == UNREAD:
             texts = [
@@ -276,8 +276,8 @@ class Convoy:
             texts.append(f"a look at {who} meanwhile: {self.whereabouts}")
         elif not self.chain:
             texts.append(
-                f"no wait of {holder.comm} itself is recorded meanwhile: it worked, or"
-                " slept for a timer, socket or pipe, which is not recorded"
+                f"no wait of {holder.comm} itself is recorded meanwhile: it worked, or slept on a"
+                " timer, socket or pipe (not recorded)"
             )
         return texts
 

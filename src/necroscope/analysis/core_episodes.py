@@ -166,8 +166,8 @@ def _missing(cores: CoreShares) -> Iterator[Episode]:
         cpu, span = int(cores.rows["cpu"][first]), cores.span(first, end)
         lost_s = float((missing[first:end] * cores.rows["elapsed_ns"][first:end]).sum()) / NS_PER_S
         words = (
-            "the kernel booked {amount:.2f} s of core {cpu} to no mode: interrupts were off there,"
-            " or the machine stood still"
+            "the kernel charged {amount:.2f} s of core {cpu} to no mode: interrupts were off"
+            " there, or the machine stood still"
         )
         level = float(missing[first:end].max())
         yield Episode(

@@ -29,12 +29,12 @@ class CounterKind(StrEnum):
     """What a rise of it says."""
 
     WATCHDOG = "its transmit watchdog fired"
-    STARVED = "its driver says that a poll did not get a core"
+    STARVED = "its driver says that a poll got no core"
     FAULT = "its driver says that the device did not answer"
     RESET = "it was reset"
     ALLOWANCE = "the instance's allowance was exceeded"
     LOST = "packets were lost"
-    CARRIER = "its link went and came"
+    CARRIER = "its link went down and up"
 
 
 # By kind, over all drivers that were read (ENA 2.17, mlx5, ice, ixgbe, virtio, veth, sysfs).

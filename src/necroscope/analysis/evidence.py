@@ -11,7 +11,7 @@ from necroscope.model.span import Span
 
 LIMIT_OF_IO: Final = (
     "see whether a limit makes it wait: io.max, or blkio.throttle.* (v1), of the cgroups in"
-    " /proc/PID/cgroup; if there is none, how busy the device is: iostat -x 1"
+    " /proc/PID/cgroup; if none does, see how busy the device is: iostat -x 1"
 )
 
 

@@ -56,9 +56,9 @@ class HungTask:
         """`stands, waiting for the lock of rtnetlink_rcv_msg, which ip:7 holds`."""
         if self.lock_of is None:
             where = next((function for function in self.trace if function not in _SLEEP), None)
-            return f"{self.comm} stands{f' in {where}' if where else ''}"
+            return f"{self.comm} is blocked{f' in {where}' if where else ''}"
         owner = f", which {self.owner} seems to hold" if self.owner else ""
-        return f"{self.comm} stands, waiting for the lock of {self.lock_of}{owner}"
+        return f"{self.comm} is blocked, waiting for the lock of {self.lock_of}{owner}"
 
 
 def hung_tasks(case: Case) -> list[HungTask]:

@@ -138,8 +138,8 @@ def throttled_episodes(rows: ColumnArrays) -> Iterator[Episode]:
             level = float(share[first:end].mean())
             times = int(own["nr_throttled"][first:end].sum())
             words = (
-                "{subject} had used up its CPU quota {times},"
-                " {level:.1f} s of its threads' time per second were throttled"
+                "{subject} had used up its CPU quota {times}; {level:.1f} s of its threads' time"
+                " per second was throttled"
             )
             yield Episode(
                 EpisodeKind.THROTTLED,

@@ -170,7 +170,7 @@ def _producer(node: Node) -> Producer | None:
         return _crash_loop(node) or _dying_subtree(node)
     leak, origin = found[0], _leaker(found[0], node)
     text = (
-        f"{leak.left} cgroups {leak.pattern} were removed and not released in {leak.seconds:.0f} s"
+        f"{leak.left} cgroups {leak.pattern} were removed but not released in {leak.seconds:.0f} s"
     )
     recreated = _recreation_of(origin, node)
     if recreated is not None:

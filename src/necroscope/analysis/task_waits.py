@@ -151,25 +151,25 @@ class TaskWait(Lasting):
             undo = "echo 0 > cgroup.freeze there (v1: THAWED > freezer.state)"
             return f"cat /proc/{pid}/cgroup, then {undo}, if it was frozen by mistake"
         if tracer is not None:
-            return f"end what traces it, {tracer.comm} (pid {tracer.pid}), or let it go on"
+            return f"end its tracer, {tracer.comm} (pid {tracer.pid}), or let it continue"
         return f"kill -CONT {pid}  # if {self.task.comm} was stopped by mistake"
 
     def words(self) -> str:
         """`trainer[71] waited 0.95 s for core 1`."""
         goes_on = ", and still waits" if self.is_open else ""
         if self.channel.kind == STOPPED:
-            still = ", and still does" if self.is_open else ""
+            still = ", and still is" if self.is_open else ""
             who = f"{self.task.comm}[{self.task.pid}]"
-            return f"{who} stood still for {self.seconds:.2f} s, {self.stopped_by}{still}"
+            return f"{who} did not run for {self.seconds:.2f} s, {self.stopped_by}{still}"
         if self.channel.kind == ASLEEP:
-            return f"{self.task.comm}[{self.task.tid}] slept {self.seconds:.2f} s by its own will"
+            return f"{self.task.comm}[{self.task.tid}] slept {self.seconds:.2f} s voluntarily"
         what = f"for core {self.cpu}" if self.is_for_a_core else self.channel.words
         if self.channel.kind in (UNREAD, UNANSWERED) and self.held_by is not None:
             is_child = self.channel.name == CHILD_TO_END
             other = "which is" if is_child else "whose other end is"
             what += f", {other} {self.held_by.comm}[{self.held_by.pid}]"
         if self.channel.kind == UNSERVED and self.held_by is not None:
-            what += f", which {self.held_by.comm}[{self.held_by.pid}] has not read"
+            what += f" from {self.held_by.comm}[{self.held_by.pid}], which has not read the request"
         return f"{self.task.comm}[{self.task.tid}] waited {self.seconds:.2f} s {what}{goes_on}"
 
 

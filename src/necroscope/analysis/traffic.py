@@ -24,7 +24,7 @@ _TIMES: Final = 3.0
 _WORDS: Final = {
     "tcp_retransmits": "TCP segments sent again",
     "tcp_timeouts": "retransmission timers fired",
-    "tcp_syn_retransmits": "requests for a connection sent again",
+    "tcp_syn_retransmits": "connection requests sent again",
     "tcp_aborts_on_timeout": "connections given up",
     "tcp_established_resets": "established connections reset",
     "tcp_attempt_fails": "connections not established",
@@ -34,8 +34,8 @@ _WORDS: Final = {
     "udp_receive_errors": "datagrams for a full socket",
     "tcp_receive_collapsed": "segments collapsed in a full socket",
     "conntrack_drops": "packets dropped by connection tracking",
-    "conntrack_early_drops": "tracked connections given up for others",
-    "conntrack_insert_failed": "packets of connections that raced dropped",
+    "conntrack_early_drops": "tracked connections evicted for others",
+    "conntrack_insert_failed": "packets of racing connections dropped",
 }
 _MOST: Final = 4
 _TELLS: Final = frozenset({CounterKind.ALLOWANCE, CounterKind.LOST, CounterKind.CARRIER})

@@ -31,7 +31,7 @@ _COUNTED: Final = {
     ),
     "conntrack_early_drops": (
         5.0,
-        "connection tracking gave up {amount:,.0f} connections for others",
+        "connection tracking evicted {amount:,.0f} connections for others",
     ),
     "conntrack_insert_failed": (
         1.0,

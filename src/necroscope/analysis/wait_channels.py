@@ -237,16 +237,16 @@ class WaitChannel:
 # By kind of wait: what it is called, in words, and the functions of who sleeps.
 _OF_USERS: Final = {
     FUTEX: ("futex", "for a lock of its own program (futex)", _FUTEX_SLEEPS),
-    FILE_LOCK: ("a lock on a file", "for a lock on a file", _FILE_LOCKS),
-    SEMAPHORE: ("a semaphore", "for a semaphore that processes share", _FUTEX_SLEEPS | _SETS),
-    UNREAD: ("a pipe or socket", "until the other end of a pipe or socket read", _WRITES),
+    FILE_LOCK: ("a lock on a file", "for a file lock", _FILE_LOCKS),
+    SEMAPHORE: ("a semaphore", "for a shared semaphore", _FUTEX_SLEEPS | _SETS),
+    UNREAD: ("a pipe or socket", "to write to a full pipe or socket", _WRITES),
 }
 # kernel/exit.c
 _CHILD_WAITS: Final = functions("do_wait kernel_wait4 kernel_waitid")
 # Of tasks that are part of a wait of others.
 _OF_OTHERS: Final = {
     UNANSWERED: ("an answer", "to read from a pipe or socket"),
-    UNSERVED: ("an answer", "for an answer to what it sent over a socket"),
+    UNSERVED: ("an answer", "for an answer over a socket"),
     ASLEEP: ("a timer", "until a timer ended"),
 }
 

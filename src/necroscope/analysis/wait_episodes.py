@@ -65,9 +65,7 @@ _HUNG_S: Final = 5.0
 _HUNG_DISK_S: Final = 10.0
 _AGAIN_S: Final = 1.0
 _NEVER_S: Final = float("inf")
-_WAITED_FOR_CORE: Final = (
-    "ordinary tasks wanted core {cpu} and had to wait, {times}, the longest {wait_ms:,.0f} ms"
-)
+_WAITED_FOR_CORE: Final = "ordinary tasks waited up to {wait_ms:,.0f} ms for core {cpu}, {times}"
 
 
 def wait_episodes(node: Node) -> Iterator[Episode]:
@@ -173,7 +171,7 @@ def _sleep_episodes(waits: Iterable[TaskWait]) -> Iterator[Episode]:
             None,
             *_span(own),
             longest.seconds,
-            "tasks waited for {subject}, {times}, the longest {wait_ms:,.0f} ms",
+            "tasks waited up to {wait_ms:,.0f} ms for {subject}, {times}",
             "waits",
             _is_hung(own),
             subject=longest.subject,
@@ -195,7 +193,7 @@ def _late(beats: Iterable[LateBeat]) -> Iterator[Episode]:
             None,
             *beat.span,
             beat.seconds,
-            "a thread that keeps a rhythm was late by up to {wait_ms:,.0f} ms",
+            "a thread with a steady rhythm was late by up to {wait_ms:,.0f} ms",
             "late_beats",
             is_strong=False,
             subject=None if wait.is_for_a_core else wait.subject,

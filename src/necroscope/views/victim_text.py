@@ -9,12 +9,12 @@ _KINDS = {
     "runnable": "wanted a core and had none",
     "blocked": "slept in the kernel",
     "futex": "waited for a lock of its own program",
-    "file_lock": "waited for a lock on a file",
-    "unread": "waited until the other end of a pipe or socket read",
+    "file_lock": "waited for a file lock",
+    "unread": "waited to write to a full pipe or socket",
     "stopped": "was stopped, by a signal, a tracer or the freezer",
-    "semaphore": "waited for a semaphore that processes share",
+    "semaphore": "waited for a shared semaphore",
     "unserved": "waited for an answer of a server that had not read its question",
-    "asleep": "slept by its own will while others waited for what it may have had",
+    "asleep": "slept voluntarily while others waited for what it may have had",
     "unanswered": "slept to read, or until its child ended, while others waited for it",
 }
 

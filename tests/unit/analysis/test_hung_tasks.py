@@ -52,14 +52,14 @@ def test_a_task_that_waits_for_a_lock_is_not(trace: tuple[str, ...], wanted_for:
     verdict = only(hung(trace)).verdict
     assert verdict.cause == "unknown"
     assert "blocked-io" not in [one.cause for one in only(hung(trace)).alternatives]
-    assert f"ip stands, waiting for the lock of {wanted_for or trace[-1]}" in verdict.summary
+    assert f"ip is blocked, waiting for the lock of {wanted_for or trace[-1]}" in verdict.summary
 
 
 def test_a_coredump_that_waits_for_its_threads_is_not_blocked_io() -> None:
     verdict = only(hung(("__schedule", "schedule", "coredump_task_exit", "do_exit"))).verdict
     assert (verdict.cause, verdict.summary.split(";")[0]) == (
         "unknown",
-        "ip stands in coredump_task_exit",
+        "ip is blocked in coredump_task_exit",
     )
 
 

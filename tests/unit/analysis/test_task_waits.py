@@ -127,7 +127,7 @@ def test_other_sleeps_are_reported_by_their_functions(stack: str, kind: str) -> 
 @pytest.mark.parametrize(
     ("kind", "stack", "found", "words"),
     [
-        ("unread", "anon_pipe_write;vfs_write", "unread", "other end"),
+        ("unread", "anon_pipe_write;vfs_write", "unread", "full pipe"),
         ("unread", "request_wait_answer;fuse_file_write_iter", "device", "file server"),
         ("file_lock", "request_wait_answer;fuse_file_flock", "device", "file server"),
         ("blocked", "handle_userfault;__handle_mm_fault", "other", "userfaultfd(2)"),
@@ -135,8 +135,8 @@ def test_other_sleeps_are_reported_by_their_functions(stack: str, kind: str) -> 
         ("blocked", "unix_wait_for_peer;unix_stream_connect", "answer", "accept"),
         ("blocked", "wait_for_partner;fifo_open", "ordinary", "FIFO"),
         ("blocked", "inet_wait_for_connect;__inet_stream_connect", "ordinary", "another machine"),
-        ("unread", "wait_woken;n_tty_write;file_tty_write", "unread", "other end"),
-        ("unread", "do_msgsnd;__x64_sys_msgsnd", "unread", "other end"),
+        ("unread", "wait_woken;n_tty_write;file_tty_write", "unread", "full pipe"),
+        ("unread", "do_msgsnd;__x64_sys_msgsnd", "unread", "full pipe"),
         ("blocked", "do_freezer_trap;get_signal", "stopped", "frozen"),
         ("stopped", "get_signal;arch_do_signal_or_restart", "stopped", "frozen"),
         ("stopped", "ptrace_stop;get_signal", "stopped", "tracer"),

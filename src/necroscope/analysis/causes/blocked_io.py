@@ -203,7 +203,7 @@ def _per_second(rows: ColumnArrays) -> float:
 
 
 def _slow(case: Case) -> Evidence:
-    return case.evidence("storage completes requests meanwhile: slow I/O, not a hang", "softirqs")
+    return case.evidence("storage still completes requests: slow I/O, not a hang", "softirqs")
 
 
 def _moves(case: Case) -> list[Evidence]:
@@ -238,8 +238,7 @@ def _ran(case: Case) -> list[Evidence]:
     if share >= case.limits.runs:
         return [
             case.evidence(
-                f"tasks found in state D ran meanwhile, {share:.0%} of a core: slow I/O, not a"
-                " hang",
+                f"tasks found in state D also ran, {share:.0%} of a core: slow I/O, not a hang",
                 "samples",
             )
         ]
@@ -247,7 +246,7 @@ def _ran(case: Case) -> list[Evidence]:
     if share >= case.limits.runs:
         return [
             case.evidence(
-                f"tasks worked on files of a server, {share:.0%} of a core: it answers", "samples"
+                f"tasks spent {share:.0%} of a core on a server's files: it answers", "samples"
             )
         ]
     return []
@@ -288,7 +287,9 @@ def _find_blocked_task(case: Case, events: list[JoinedEvent]) -> tuple[Culprit, 
     if gone is None:
         return Culprit(), []
     return culprit_from(gone, (), case.node), [
-        case.evidence(f"{gone.comm} used such a mount before, and has not run since", "samples")
+        case.evidence(
+            f"{gone.comm} used a file server's mount before, and has not run since", "samples"
+        )
     ]
 
 
@@ -351,7 +352,7 @@ def _number(value: object) -> int | None:
 def _summary(case: Case, culprit: Culprit, stood: set[int]) -> str:
     server = _silent_server(case)
     if server is not None:
-        return f"the NFS server {server.name} does not answer, and tasks that touch its files wait"
+        return f"NFS server {server.name} does not answer, and tasks that use its files wait"
     others = (stood | {row["pid"] for row in _standing(case)}) - {culprit.pid}
     who = f"{culprit.comm} and others" if others else culprit.comm
     return f"{who or 'tasks'} waited {case.seconds:.0f} s for I/O that did not complete"
@@ -390,10 +391,10 @@ CAUSE = Cause(
         WillNotHelp("more CPU", "the cores are idle or do other work"),
         WillNotHelp(
             "SIGKILL for a task that waits for a device",
-            "the signal is taken when the wait ends, not before",
+            "the signal takes effect only when the wait ends",
         ),
         WillNotHelp(
-            "restarting the node agent", "the new one will touch the same mount and hang as well"
+            "restarting the node agent", "the new agent will touch the same mount and hang too"
         ),
     ),
 )

@@ -33,7 +33,7 @@ def assess(case: Case) -> Assessment | None:
     )
     end_ns = max(event.time_ns for event in events)
     before = _seconds_before(case, end_ns)
-    what = f"kernel panic: {reason}" if reason else "no panic and no shutdown is known"
+    what = f"kernel panic: {reason}" if reason else "no panic or shutdown was recorded"
     return Assessment(
         explains=1.0 if reason else 0.6,
         is_confirmed=reason is not None,
@@ -59,24 +59,25 @@ def _fix(reason: str | None, has_before: bool) -> tuple[str, ...]:
     if reason is None:
         return (
             "look for a reset at that time in `ipmitool sel list` or the cloud's console output",
-            "keep the last words of the next one: mount pstore with ramoops or EFI, or kdump",
+            "keep the next kernel's last log lines: set up pstore (ramoops or EFI) or kdump",
         )
     if any(one in reason for one in _BY_STALL):
         look = (
-            "the incidents just before it name what held the core: the panic is a setting's answer"
-            " to that"
+            "see the incidents just before it for what held the core: a setting made that a panic"
         )
         return (look,) if has_before else ()
-    return ("look up the function at RIP in the trace, and the module it is in, for a known bug",)
+    return ("search for known bugs in the function at RIP in the trace and in its module",)
 
 
 CAUSE = Cause(
     slug="boot-ended",
     title="the kernel of this node ended without a shutdown",
-    confirming="the kernel's own line of its panic, kept by pstore, a crash dump or the journal",
+    confirming="the kernel's own panic message, kept by pstore, a crash dump or the journal",
     would_confirm="pstore or kdump: neither kept the end of the kernel's log",
     assess=assess,
     fix=("the last seconds are in this recording: `necroscope view --at` the time of the end",),
     verify=("no further event `boot_ended`",),
-    will_not_help=(WillNotHelp("rebooting again", "what made the kernel end is still installed"),),
+    will_not_help=(
+        WillNotHelp("rebooting again", "what brought the kernel down is still installed"),
+    ),
 )

@@ -109,8 +109,8 @@ def _something_waits(case: Case) -> bool:
 def _counters(case: Case) -> list[Evidence]:
     words = {
         "compact_stall": "allocations per second waited for compaction",
-        "compact_migrate_scanned": "pages per second were scanned to be moved",
-        "pgmigrate_success": "pages per second were moved",
+        "compact_migrate_scanned": "pages per second were scanned for migration",
+        "pgmigrate_success": "pages per second were migrated",
     }
     rates = {counter: case.counters.rate("memory", counter).now for counter in words}
     return [
@@ -134,23 +134,24 @@ CAUSE = Cause(
     signature=SIGNATURE,
     thresholds=LIMITS,
     fix=(
-        "transparent_hugepage/defrag=defer+madvise: faults do not wait, kcompactd works behind",
-        "reserve huge pages at boot (hugetlb) for what needs them, while memory is in one piece",
         (
-            "vm.min_free_kbytes or vm.watermark_scale_factor a little higher leaves room to move"
-            " pages to"
+            "transparent_hugepage/defrag=defer+madvise: faults do not wait, kcompactd works in the"
+            " background"
+        ),
+        "reserve huge pages at boot (hugetlb) for what needs them, before memory fragments",
+        (
+            "raise vm.min_free_kbytes or vm.watermark_scale_factor a little: it leaves room to"
+            " move pages"
         ),
     ),
-    verify=(
-        "compact_stall and compact_migrate_scanned of /proc/vmstat stand still in the busy hours",
-    ),
+    verify=("compact_stall and compact_migrate_scanned of /proc/vmstat stop rising in busy hours",),
     will_not_help=(
         WillNotHelp(
-            "turning huge pages on", "each of them asks for 2 MiB in one piece: more of the same"
+            "turning huge pages on", "each one needs 2 MiB of contiguous memory: more of the same"
         ),
         WillNotHelp(
             "drop_caches now and then",
-            "it frees pages here and there; what is in the way is what cannot be moved",
+            "it frees scattered pages; those in the way cannot be moved",
         ),
     ),
 )

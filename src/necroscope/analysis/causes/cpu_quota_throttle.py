@@ -54,8 +54,8 @@ def assess(case: Case) -> Assessment | None:
         against=[_evidence(case, held)] if held else (),
         doubt=0.6 if held else 0.0,
         summary=(
-            f"{f'{culprit.comm} in {path}' if culprit.comm else path} waits for its own CPU quota:"
-            f" {worst.level:.1f} s of its threads' time per second is throttled"
+            f"{f'{culprit.comm} in {path}' if culprit.comm else path} is throttled by its CPU"
+            f" quota: it loses {worst.level:.1f} s of thread time per second"
         ),
         culprit=culprit,
         origin=Origin("unit", unit) if unit and path.endswith(unit) else Origin("cgroup", path),
@@ -103,27 +103,26 @@ def _culprit(case: Case, path: str) -> Culprit:
 
 CAUSE = Cause(
     slug="cpu-quota-throttle",
-    title="a cgroup waits for its own CPU quota",
+    title="a cgroup is throttled by its own CPU quota",
     confirming=(
-        "one cgroup throttled in every fourth period, and a seventh of the wall time, in its"
-        " cpu.stat"
+        "cpu.stat shows one cgroup throttled in every fourth period, for a seventh of the wall time"
     ),
     would_confirm="nr_throttled and throttled time in cpu.stat of the cgroup",
     assess=assess,
     thresholds=LIMITS,
     fix=(
         (
-            "run no more threads than the quota has cores (GOMAXPROCS, OMP_NUM_THREADS): each"
-            " period they use it up together"
+            "run no more threads than the quota has cores (GOMAXPROCS, OMP_NUM_THREADS): more"
+            " threads use it up early in each period"
         ),
-        "for latency: requests without a limit, or whole cores by a cpuset",
+        "for latency: CPU requests without a limit, or whole cores in a cpuset",
     ),
     verify=("nr_throttled in the cgroup's cpu.stat no longer grows",),
     will_not_help=(
         WillNotHelp("a bigger node", "the quota is the same there"),
         WillNotHelp(
             "a higher priority or nice value",
-            "a throttled group is off the core whatever else wants it",
+            "a throttled group does not run, even on an idle core",
         ),
     ),
 )

@@ -67,26 +67,26 @@ def assess(case: Case) -> Assessment | None:
         ),
         culprit=culprit,
         origin=cgroup_or_process(culprit) if culprit else None,
-        fix=("taskset -pc or the cpuset of their cgroup: allow them the idle cores",),
+        fix=("allow them the idle cores: taskset -pc, or the cpuset of their cgroup",),
     )
 
 
 CAUSE = Cause(
     slug="cpuset-squeeze",
-    title="many tasks may run on one core only, while others are idle",
+    title="many tasks may run on only one core while others are idle",
     confirming=(
-        "two or more tasks with few cores allowed wait for one, and the other cores are mostly idle"
+        "two or more tasks allowed on few cores wait for one while the other cores are mostly idle"
     ),
     would_confirm="the tasks' affinity (taskset -p PID) and cpuset (cpuset.cpus.effective)",
     assess=assess,
     thresholds=LIMITS,
     fix=(
         "give the cgroup more cores (cpuset.cpus), or start fewer workers than it has cores",
-        "programs that count the machine's cores must count those they may use",
+        "make programs count the cores they may use, not the machine's",
     ),
     verify=("the tasks are seen on several cores, and their waits stay short (table `waits`)",),
     will_not_help=(
-        WillNotHelp("more cores", "the tasks may not use the ones there are"),
+        WillNotHelp("more cores", "the tasks may not even use the idle ones"),
         WillNotHelp("a larger weight", "they only wait for each other"),
     ),
     yields_to=frozenset({"rt-hog", "cpu-quota-throttle", "noisy-neighbour"}),

@@ -77,7 +77,7 @@ def assess(case: Case) -> Assessment | None:
         origin=prober or origin_of(culprit),
         # Who frees them now did not ask for them, which may be hours ago.
         fix=(
-            (f"stop {prober.name} from asking for names that do not exist",)
+            (f"stop {prober.name} looking up names that do not exist",)
             if prober and negative >= limits.swing
             else ()
         ),
@@ -96,7 +96,7 @@ def _counts(case: Case) -> list[Evidence]:
         swing is not None
         and level is not None
         and f"the number of dentries changed by {swing:,.0f} meanwhile; {level:,.0f} at the end",
-        negative and f"negative ones, of names that do not exist, changed by {negative:,.0f}",
+        negative and f"negative dentries (names that do not exist) changed by {negative:,.0f}",
     )
     return [case.evidence(text, "memory") for text in texts if text]
 
@@ -146,14 +146,11 @@ CAUSE = Cause(
     thresholds=LIMITS,
     fix=(
         (
-            "find who makes failed lookups: `strace -f -e trace=%file -Z -p PID`, or the same calls"
-            " by perf trace"
+            "find the process whose lookups fail: `strace -f -e trace=%file -Z -p PID`, or perf"
+            " trace"
         ),
-        "give the prober a directory of its own that is removed often, before there are millions",
-        (
-            "a memory limit on the prober's cgroup bounds what it leaves behind (dentries are"
-            " charged to it)"
-        ),
+        "give it a directory of its own, and remove that before it holds millions of names",
+        "set a memory limit on its cgroup: the dentries it leaves behind are charged to it",
         "limits on negative dentries (fs.dentry-negative and similar), where the kernel has them",
     ),
     verify=("the fifth number of /proc/sys/fs/dentry-state stays below a few hundred thousand",),

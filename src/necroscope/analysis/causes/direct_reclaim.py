@@ -64,7 +64,7 @@ def assess(case: Case) -> Assessment | None:
         origin=cgroup_or_process(found.culprit) if found.culprit else None,
         evidence=[case.evidence(text, "memory") for text in texts if text],
         fix=(
-            (f"limit or move what fills memory; {found.who} is first on core {case.core}",)
+            (f"limit or move what fills memory, {found.who} on core {case.core} first",)
             if case.core is not None
             else ()
         ),
@@ -94,14 +94,14 @@ CAUSE = Cause(
             "if vm.min_free_kbytes was raised too far, nearly all memory is below the watermark:"
             " put it back"
         ),
-        "lock the memory of what must not wait (mlockall): it still must not allocate",
+        "lock the memory of what must not wait (mlockall): even then it must not allocate",
     ),
-    verify=("allocstall_* of /proc/vmstat stands still, and PSI memory `some` is near 0",),
+    verify=("allocstall_* of /proc/vmstat stops rising, and PSI memory `some` is near 0",),
     will_not_help=(
-        WillNotHelp("CPU limits or pinning", "who allocates has to reclaim, wherever it runs"),
         WillNotHelp(
-            "vm.swappiness=0", "it takes away choices from reclaim, it does not make memory free"
+            "CPU limits or pinning", "a task that allocates must reclaim, wherever it runs"
         ),
+        WillNotHelp("vm.swappiness=0", "it limits what reclaim can free, and frees nothing"),
     ),
     yields_to=frozenset({"compaction-stall"}),
 )

@@ -101,17 +101,20 @@ CAUSE = Cause(
     assess=assess,
     signature=SIGNATURE,
     fix=(
-        "find the owner: `bpftool prog show` and `bpftool link show` name program and process",
+        (
+            "find the owner: `bpftool prog show` and `bpftool link show` name the program and its"
+            " process"
+        ),
         (
             "narrow the hook: only the system calls, cgroups or arguments that the agent needs;"
-            " filter first in the program"
+            " filter early in the program"
         ),
         "update the agent, or switch off the feature that needs this program",
     ),
     verify=("bpf_stats: run_time_ns of the program grows by less than a few per cent of a core",),
     will_not_help=(
         WillNotHelp(
-            "limiting the agent's CPU", "the time is booked on those who make the system calls"
+            "limiting the agent's CPU", "the time is charged to the tasks that make the calls"
         ),
         WillNotHelp(
             "more cores", "every process pays on each of its system calls, wherever it runs"

@@ -42,7 +42,7 @@ def assess(case: Case) -> Assessment | None:
         is_confirmed=holder is not None and convoy.longest.seconds >= case.limits.longest_s,
         evidence=[*convoy.evidence(case), *_behind_other_locks(case, others), *suffering(case)],
         summary=(
-            f"{who} waited up to {convoy.longest.seconds:.1f} s for a lock on a file that"
+            f"{who} waited up to {convoy.longest.seconds:.1f} s for a file lock that"
             f" {whose}{stopped} {has}{convoy.because}"
         ),
         culprit=culprit,
@@ -54,8 +54,8 @@ def assess(case: Case) -> Assessment | None:
 def _behind_other_locks(case: Case, others: Sequence[Convoy]) -> list[Evidence]:
     """Of the same time, the longest first."""
     texts = [
-        f"behind another lock {one.waiters} waited up to {one.longest.seconds:.1f} s, which"
-        f" {one.holder.comm}[{one.holder.pid}] had{one.because}"
+        f"{one.waiters} waited up to {one.longest.seconds:.1f} s for another lock, which"
+        f" {one.holder.comm}[{one.holder.pid}] held{one.because}"
         for one in others
         if one.holder is not None and one.longest.seconds >= case.limits.longest_s
     ]
@@ -66,15 +66,15 @@ CAUSE = Cause(
     slug="file-lock-convoy",
     title="processes queue for a file lock that another process holds",
     confirming=(
-        "waits of a second and more in flock(2) or fcntl(2), and the process that had the lock"
+        "waits of a second or more in flock(2) or fcntl(2), and the process that held the lock"
     ),
-    would_confirm="who has the lock: lslocks, /proc/locks",
+    would_confirm="what holds the lock: lslocks, /proc/locks",
     assess=assess,
     thresholds=LIMITS,
     fix=(
         (
-            "lslocks shows the file; see what the holder does (py-spy dump, gdb, /proc/PID/stack),"
-            " and end or fix it: its exit gives the lock back"
+            "lslocks shows the file; see what the holder does (py-spy dump, gdb,"
+            " /proc/PID/stack), and end or fix it: its exit releases the lock"
         ),
         (
             "wait with a limit (flock -w SECONDS) or not at all (flock -n), and hold the lock only"
@@ -83,7 +83,7 @@ CAUSE = Cause(
     ),
     verify=("no more waits of kind `file_lock` are recorded (table `waits`)",),
     will_not_help=(
-        WillNotHelp("more cores or a faster disk", "those who wait use neither"),
-        WillNotHelp("removing the locked file", "the lock is on the file that is open already"),
+        WillNotHelp("more cores or a faster disk", "the waiting processes use neither"),
+        WillNotHelp("removing the locked file", "the lock stays on the file that is already open"),
     ),
 )

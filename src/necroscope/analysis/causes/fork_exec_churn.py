@@ -60,7 +60,7 @@ def assess(case: Case) -> Assessment | None:
         and (case.counters.share("kernel") or 0.0) >= case.limits.in_kernel
     )
     found = replace(found, culprit=case.culprit(FORKS) or found.culprit)
-    text = f"{new_per_s:.0f} new processes per second come up in the samples of the core"
+    text = f"{new_per_s:.0f} new processes per second appear in the core's samples"
     return found.assessment(
         summary=(
             f"{found.who} starts processes that hardly run: that is {found.share:.0%} of what"
@@ -70,8 +70,8 @@ def assess(case: Case) -> Assessment | None:
         evidence=[case.evidence(text, "samples", case.core)],
         fix=(
             (
-                f"have {found.who} ask in process instead of running a program for each question,"
-                " or less often"
+                f"have {found.who} query in process, or less often, instead of running a program"
+                " per query"
             ),
         ),
         is_confirmed=is_churn,
@@ -91,9 +91,9 @@ def _new_per_s(case: Case) -> float:
 
 CAUSE = Cause(
     slug="fork-exec-churn",
-    title="processes are made and ended all the time",
+    title="short-lived processes are started all the time",
     confirming=(
-        "fork, exec and exit in a third of the samples of a core in the kernel, of a dozen"
+        "fork, exec and exit in a third of the samples of a core in the kernel, with a dozen new"
         " processes per second"
     ),
     would_confirm="the rate of `processes` in /proc/stat, and who forks (perf trace -e clone*)",
@@ -104,15 +104,15 @@ CAUSE = Cause(
     fix=(
         "posix_spawn or vfork in large parents: no page tables are copied",
         (
-            "fewer exec probes; probes by HTTP or gRPC; disk usage by project quota or from the"
-            " runtime instead of du"
+            "fewer exec probes, or HTTP or gRPC probes; disk usage from project quotas or the"
+            " runtime, not du"
         ),
         "a crash loop starts processes too: see the restarts of units and containers",
     ),
     verify=("the rate of `processes` in /proc/stat falls by an order of magnitude",),
     will_not_help=(
         WillNotHelp(
-            "a faster disk", "the programs are in memory; their address spaces are what costs"
+            "a faster disk", "the programs are in memory; setting up address spaces is what costs"
         ),
         WillNotHelp(
             "looking for the hot process", "each lives for milliseconds: look for the parent"

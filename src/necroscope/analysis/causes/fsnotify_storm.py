@@ -29,7 +29,7 @@ READS: Final = functions(
 )
 SIGNATURE: Final = Signature(
     MAKES | READS,
-    "events of files",
+    "file events",
     least=Threshold(0.12, "half of what confirms: a watcher of a busy directory stays below it"),
     confirmed=Threshold(0.25, "a quarter of a core goes into events instead of into the files"),
 )
@@ -44,7 +44,7 @@ def assess(case: Case) -> Assessment | None:
     if found is None:
         return None
     maker, watcher = _most(case, MAKES), _most(case, READS)
-    reads = f"{watcher.comm} reads such events meanwhile" if watcher else ""
+    reads = f"{watcher.comm} reads these events" if watcher else ""
     return found.assessment(
         summary=(
             f"{_work(case, found.who, maker, watcher)}: {found.share:.0%} of what {case.place} does"
@@ -63,10 +63,10 @@ def _work(case: Case, who: str, maker: TaskShare | None, watcher: TaskShare | No
     """The core's own work: making events, or reading what another task makes."""
     now = case.samples.now
     if now.share(READS) > now.share(MAKES):
-        by = f" that {maker.comm} makes" if maker and maker.comm != who else ""
-        return f"{who} reads events of files{by}"
+        by = f" that {maker.comm} causes" if maker and maker.comm != who else ""
+        return f"{who} reads file events{by}"
     reader = f" for {watcher.comm}" if watcher and watcher.comm != who else ""
-    return f"{who} makes events of what it does to files{reader}"
+    return f"{who} causes file events{reader}"
 
 
 def _most(case: Case, group: Functions) -> TaskShare | None:
@@ -78,28 +78,28 @@ def _most(case: Case, group: Functions) -> TaskShare | None:
 CAUSE = Cause(
     slug="fsnotify-storm",
     title="file events are generated for many watchers",
-    confirming="the making of file events in a quarter of the core's samples",
+    confirming="making file events is a quarter of the core's samples",
     would_confirm="watches by process: grep -c inotify /proc/PID/fdinfo/*",
     assess=assess,
     signature=SIGNATURE,
     thresholds=LIMITS,
     fix=(
         (
-            "find who watches: for f in /proc/[0-9]*/fdinfo/*; do grep -l ^inotify $f; done, the"
+            "find the watchers: for f in /proc/[0-9]*/fdinfo/*; do grep -l ^inotify $f; done, the"
             " processes with most of them"
         ),
         (
             "watch the file or directory that matters and only the events that matter, not"
             " IN_ALL_EVENTS of a tree"
         ),
-        "have the writer buffer: an event is made for each write, not for each byte",
+        "buffer in the writer: each write makes an event, not each byte",
         "Linux 6.9 and later skip watches that cannot match",
     ),
     verify=("fsnotify and inotify_handle_inode_event are gone from the writer's profile",),
     will_not_help=(
         WillNotHelp(
             "raising fs.inotify.max_user_watches",
-            "it allows more watches, each of which costs at every write",
+            "it allows more watches, and each one costs time at every write",
         ),
         WillNotHelp("a faster disk", "the events are made in memory, before anything is written"),
     ),

@@ -127,12 +127,12 @@ CAUSE = Cause(
     confirming="the driver's own line; its number says whether program, driver or card is at fault",
     would_confirm="`dmesg | grep Xid`, `nvidia-smi -q -d ECC,ROW_REMAPPER`",
     assess=assess,
-    fix=("look whether the same card or the same program comes again: `necroscope fleet why`",),
-    verify=("no further line `NVRM: Xid`",),
+    fix=("see whether the same card or the same program fails again: `necroscope fleet why`",),
+    verify=("no further `NVRM: Xid` line",),
     will_not_help=(
+        WillNotHelp("restarting the job on the same card", "a faulty card fails the next job too"),
         WillNotHelp(
-            "restarting the job on the same card", "a card at fault fails the next one too"
+            "reinstalling the driver for a program's fault", "Xid 13 and 31 are the program's own"
         ),
-        WillNotHelp("reinstalling the driver for a program's fault", "Xid 13 and 31 are its own"),
     ),
 )

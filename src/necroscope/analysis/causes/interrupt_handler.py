@@ -91,7 +91,7 @@ def assess(case: Case) -> Assessment | None:
             *what_held_the_core(case),
             *suffering(case),
         ],
-        would_confirm="the core's time inside interrupts, and how many of them came meanwhile",
+        would_confirm="the core's time inside interrupts, and how many there were",
         summary=(
             f"{held.where} held core {case.core} inside {held.words} for {case.seconds:.1f} s"
             f"{case.beat}{made_of}{fed_by}"
@@ -172,7 +172,7 @@ def _rates(case: Case, held: _Held) -> Iterator[Evidence]:
         processed = case.counters.rate("softnet", "processed", cpu=case.core)
         yield case.evidence(
             f"{processed.now or 0:,.0f} packets/s ({processed.before or 0:,.0f}/s before):"
-            f" {held.packet_us:,.0f} us for each; 10 us is usual",
+            f" {held.packet_us:,.0f} us each; 10 us is usual",
             "softnet",
             case.core,
         )
@@ -188,15 +188,15 @@ CAUSE = Cause(
     slug="interrupt-handler",
     title="one handler holds a core inside softirqs or interrupts",
     confirming=(
-        "half of the core's time inside interrupts, most of it below one function; of packets each"
-        " takes ten times as long as it should"
+        "half of the core's time inside interrupts, most of it below one function; packets take"
+        " ten times as long each as they should"
     ),
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "make what the handler walks smaller: fewer objects, sockets, rules or ports of that kind",
-        "move the interrupt or the timer's owner to a core that nothing else needs, until then",
-        "where a driver's poll does not end, reset the device: ip link set DEVICE down and up",
+        "give the handler less to walk: fewer objects, sockets, rules or ports of that kind",
+        "until then move the interrupt or the timer's owner to a core that nothing else needs",
+        "if a driver's poll does not end, reset the device: ip link set DEVICE down and up",
     ),
     verify=("the core's softirq share falls to a few per cent, and the handler's runs are short",),
     will_not_help=(
@@ -205,10 +205,10 @@ CAUSE = Cause(
             "interrupts run before any task, whatever its priority",
         ),
         WillNotHelp(
-            "more CPU for the container", "the time is not booked to it, and is one core's"
+            "more CPU for the container", "the time is not charged to it, and it is one core's"
         ),
         WillNotHelp(
-            "a longer backlog or receive ring", "what waits behind the handler only waits longer"
+            "a longer backlog or receive ring", "packets behind the handler only wait longer"
         ),
     ),
     yields_to=frozenset(

@@ -133,8 +133,8 @@ def _fix(case: Case, culprit: Culprit | None) -> tuple[str, ...]:
         return ()
     others = _ranges([cpu for cpu in case.node.cpus if cpu != case.core])
     what = (
-        f"a stop-gap: moves all threads of {culprit.comm} off the core that polls, and overwrites"
-        " masks they set themselves"
+        f"a stop-gap: moves all threads of {culprit.comm} off the polling core, and overwrites"
+        " masks they set"
     )
     return (f"taskset -apc {others} {culprit.pid}  # {what}",)
 
@@ -170,11 +170,9 @@ CAUSE = Cause(
     ),
     will_not_help=(
         WillNotHelp(
-            "a larger receive ring", "it holds milliseconds of packets, the section takes seconds"
+            "a larger receive ring", "it holds milliseconds of packets; the section takes seconds"
         ),
-        WillNotHelp(
-            "affinity of the application", "it is the victim; who holds the core is another task"
-        ),
+        WillNotHelp("affinity of the application", "it is the victim; another task holds the core"),
         WillNotHelp(
             "a new network driver or instance",
             "the device was not to blame: its poll was due and got no time",

@@ -61,7 +61,7 @@ def _summary(convoy: Convoy) -> str:
     many = "a task" if convoy.tasks == 1 else f"{convoy.tasks} tasks"
     longest = f"up to {convoy.longest.seconds:.1f} s"
     if convoy.holder is None:
-        lost = "which was not given back" if convoy.kept else "of which no holder was seen"
+        lost = "which was not released" if convoy.kept else "whose holder was not seen"
         return f"{many} waited {longest} for {convoy.name}, {lost}"
     if convoy.is_crowd:
         return (
@@ -75,18 +75,20 @@ def _summary(convoy: Convoy) -> str:
 CAUSE = Cause(
     slug="kernel-lock-convoy",
     title="tasks queue for a sleeping lock of the kernel",
-    confirming=("waits for one lock, by two tasks or more or for a second, and who gave it back"),
+    confirming=(
+        "waits for one lock, by two or more tasks or for a second, and the task that released it"
+    ),
     would_confirm="the stacks of tasks in state D (echo w > /proc/sysrq-trigger)",
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "make the holder hold it more briefly: fewer objects per call, in batches, or less often",
-        "spread what takes the lock: fewer readers and writers at the same moment",
+        "make the holder hold it for less time: fewer objects per call, batches, or fewer calls",
+        "spread out what takes the lock: fewer readers and writers at once",
     ),
     verify=("no more waits for that lock are recorded (table `waits`)",),
     will_not_help=(
         WillNotHelp("more cores", "tasks that wait for a sleeping lock do not use one"),
-        WillNotHelp("a faster disk", "unless the holder itself is seen to wait for it"),
-        WillNotHelp("real-time priority for the victims", "the lock is given in order"),
+        WillNotHelp("a faster disk", "it helps only if the holder itself waits for it"),
+        WillNotHelp("real-time priority for the victims", "tasks get the lock in order"),
     ),
 )

@@ -240,8 +240,8 @@ def _growth(walk: _Walk) -> list[Evidence]:
     if turn_s is not None and len(walk.turns) > 1:
         first_s = float(walk.turns.seconds[0])
         text = (
-            f"{walk.section.function} ran {len(walk.turns)} times: the first took"
-            f" {first_s * 1e3:,.0f} ms, the latest {turn_s * 1e3:,.0f} ms, without a pause"
+            f"{walk.section.function} ran {len(walk.turns)} times without a pause: the first took"
+            f" {first_s * 1e3:,.0f} ms, the latest {turn_s * 1e3:,.0f} ms"
         )
         found.append(case.evidence(text, "samples"))
     if population is None:
@@ -251,7 +251,7 @@ def _growth(walk: _Walk) -> list[Evidence]:
     if walk.relation is not None:
         power = walk.relation.exponent
         how = "in proportion to" if power < 1.4 else f"with the power {power:.1f} of"
-        text += f"; the time of a turn grows {how} their number ({walk.relation.sureness:.0%} sure)"
+        text += f"; the time per turn grows {how} their number ({walk.relation.sureness:.0%} sure)"
     return [*found, case.evidence(text, "populations")]
 
 
@@ -260,8 +260,8 @@ def _competition(walk: _Walk) -> list[Evidence]:
     if chosen is None or not others:
         return []
     text = (
-        f"{others[0].words} grew as fast: to find out which of the two is walked, let one of them"
-        " grow or shrink alone, and see whether a turn takes longer"
+        f"{others[0].words} grew as fast: to see which is walked, let one grow or shrink alone,"
+        " and watch whether turns get longer"
     )
     return [walk.case.evidence(text, "populations")]
 
@@ -272,7 +272,7 @@ def _summary(walk: _Walk, maker: str | None) -> str:
     held = f"{who} held {case.place} in {section.function} for {case.seconds:.1f} s{case.beat}"
     state = _describe_state(walk)
     if population is None or state.count is None:
-        return f"{held}; the kernel walks something there, and what it is was not counted"
+        return f"{held}; the kernel walks objects there that were not counted"
     of_whom = f", made by {maker}" if maker else ""
     over = f"{state.count:,} {walk.words}{of_whom}"
     if state.per_object_ns is None:
@@ -296,19 +296,19 @@ def _fix(walk: _Walk, maker: str | None) -> tuple[str, ...]:
     if walk.population is None:
         return ()
     words = walk.words
-    keeper = f"{maker} keeps" if maker else "the program that makes them keeps"
+    keeper = f"{maker} keeps" if maker else "some program keeps"
     return (
         f"find why {keeper} this many {words}, and let it release what it does not need",
-        f"until then let {who} ask less often, or for less: each turn walks all {words}",
+        f"until then have {who} ask less often, or for less: each turn walks all {words}",
     )
 
 
 CAUSE = Cause(
     slug="kernel-state-walk",
-    title="the kernel walks state that users have made, object by object",
+    title="the kernel walks objects that programs created, one by one",
     confirming=(
-        "one section of the kernel has half of the core, and its turns grow with a population, or"
-        " its functions name a very large one"
+        "one section of the kernel takes half of the core, and its turns grow with a population,"
+        " or its functions name a very large one"
     ),
     would_confirm=(
         "several turns while the number of objects changes: then the recording shows which"
@@ -317,7 +317,7 @@ CAUSE = Cause(
     assess=assess,
     thresholds=LIMITS,
     fix=("bound the number: a limit, a time-out or a quota where the objects are made",),
-    verify=("a turn takes milliseconds again, and the population stays where it is",),
+    verify=("a turn takes milliseconds again, and the population stops growing",),
     will_not_help=(
         WillNotHelp("a higher priority for what waits", "the core is in the kernel, in one call"),
         WillNotHelp("more memory", "the walk is over the number of objects, not over bytes"),

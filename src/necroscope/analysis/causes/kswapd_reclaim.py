@@ -111,7 +111,7 @@ def _counters(case: Case) -> list[Evidence]:
         scanned is not None
         and stolen is not None
         and f"kswapd scanned {scanned:,.0f} pages per second and freed {stolen:,.0f}",
-        refaults and f"{refaults:,.0f} pages per second came back that had just been dropped",
+        refaults and f"{refaults:,.0f} pages per second were read back soon after being dropped",
     )
     return [case.evidence(text, "memory") for text in texts if text]
 
@@ -136,14 +136,14 @@ CAUSE = Cause(
             " system (kubelet's system-reserved)"
         ),
         (
-            "without swap only file pages can go: a working set of files larger than what private"
-            " memory leaves never settles"
+            "without swap only file pages can be freed: if the files in use do not fit, reclaim"
+            " never ends"
         ),
         "zram or zswap on a small node: size it, or switch it off",
     ),
     verify=(
         (
-            "pgscan_kswapd of /proc/vmstat stands still and kswapd0 sleeps: `necroscope top` does"
+            "pgscan_kswapd of /proc/vmstat stops rising and kswapd0 sleeps: `necroscope top` does"
             " not show it"
         ),
     ),

@@ -106,7 +106,7 @@ def _origin(wait: TaskWait, culprit: Culprit) -> Origin | None:
 def _why(wait: TaskWait, ahead: Waiter | None) -> str:
     whom = f"{ahead.comm}[{ahead.pid}]" if ahead is not None else None
     if wait.is_for_a_core:
-        had = f", which {whom} and others had" if whom else ""
+        had = f", which {whom} and others used" if whom else ""
         return f"it waited {wait.seconds:.1f} s for core {wait.cpu}{had}"
     if wait.channel.kind == STOPPED:
         return f"its process was {wait.channel.words}{f', {whom}' if whom else ''}"
@@ -132,18 +132,18 @@ def _fix(beat: LateBeat, wait: TaskWait) -> tuple[str, ...]:
 
 CAUSE = Cause(
     slug="late-heartbeat",
-    title="a thread that keeps a rhythm, such as a heartbeat, came late",
+    title="a thread with a steady rhythm, such as a heartbeat, was late",
     confirming=(
-        "a thread with a steady rhythm that came a second and two beats late, and a wait of it or a"
-        " stop of its process that was most of that"
+        "a thread with a steady rhythm that was a second and two beats late, mostly because it"
+        " waited or its process was stopped"
     ),
     would_confirm="its waits and stops (table `waits`, necroscope diagnose --victim NAME)",
     assess=assess,
     thresholds=LIMITS,
-    fix=("let the listener wait longer than the longest pause that is usual here",),
+    fix=("let the listener wait longer than the longest pause usual here",),
     verify=("no more rows of that thread in table `late_beats`",),
     will_not_help=(
-        WillNotHelp("restarting the daemon", "the next one keeps the same rhythm on the same node"),
+        WillNotHelp("restarting the daemon", "the new one keeps the same rhythm on the same node"),
         WillNotHelp("a faster network", "the beat was not sent"),
     ),
     yields_to=frozenset({"*"}),

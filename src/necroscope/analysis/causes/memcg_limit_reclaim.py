@@ -65,11 +65,11 @@ def assess(case: Case) -> Assessment | None:
     where = hit[0] if hit else (found.culprit.cgroup if found.culprit else None)
     evidence = []
     if hit is not None:
-        text = f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times"
+        text = f"cgroup {hit[0]} hit its memory limit {hit[1]:,.0f} times"
         evidence.append(case.evidence(text, "cgroups"))
         killed = _count_oom_kills(case, hit[0])
         if killed:
-            text = f"the limit of {hit[0]} ended {killed:,.0f} of its tasks (OOM)"
+            text = f"the limit of {hit[0]} killed {killed:,.0f} of its tasks (OOM)"
             evidence.append(case.evidence(text, "cgroups"))
     if free is not None:
         text = f"the machine has {free / (1 << 30):.1f} GiB available meanwhile"
@@ -77,12 +77,12 @@ def assess(case: Case) -> Assessment | None:
     own = cgroup_or_process(found.culprit) if found.culprit else None
     return found.assessment(
         summary=(
-            f"{found.who} is at the memory limit of {where or 'its cgroup'} and reclaims for"
+            f"{found.who} is at the memory limit of {where or 'its cgroup'}, and reclaim is"
             f" {found.share:.0%} of what {case.place} does"
         ),
         origin=Origin("cgroup", hit[0]) if hit else own,
         evidence=evidence,
-        fix=(f"raise the memory limit of {where}, or lower what runs in it",) if where else (),
+        fix=(f"raise the memory limit of {where}, or run less in it",) if where else (),
         is_confirmed=hit is not None or _is_felt(case),
     )
 
@@ -103,14 +103,14 @@ def _of_waits(case: Case, waits: Sequence[TaskWait]) -> Assessment:
     texts = [*dict.fromkeys(wait.words() for wait in worst[:_NAMED])]
     hit = _limit_hit(case, culprit)
     if hit is not None:
-        texts.append(f"cgroup {hit[0]} was stopped by its memory limit {hit[1]:,.0f} times")
+        texts.append(f"cgroup {hit[0]} hit its memory limit {hit[1]:,.0f} times")
     total_s = sum(wait.seconds for wait in waits)
     return Assessment(
         explains=0.9,
         is_confirmed=total_s >= case.limits.asleep_s,
         evidence=[*(case.evidence(text, "waits") for text in texts), *suffering(case)],
         summary=(
-            f"{task.comm}{others} stood up to {longest.seconds:.1f} s {longest.channel.words}:"
+            f"{task.comm}{others} waited up to {longest.seconds:.1f} s {longest.channel.words}:"
             f" {where} is at its limit"
         ),
         culprit=culprit,
@@ -120,7 +120,7 @@ def _of_waits(case: Case, waits: Sequence[TaskWait]) -> Assessment:
                 f"raise the memory limit of {where}, end one of its tasks, or let the kernel do so:"
                 " echo 0 > memory.oom_control"
                 if "OOM" in longest.channel.words
-                else f"raise memory.high of {where}, or lower what runs in it"
+                else f"raise memory.high of {where}, or run less in it"
             ),
         ),
     )
@@ -187,18 +187,18 @@ CAUSE = Cause(
             " cache that comes back at once)"
         ),
         (
-            "without swap private memory cannot be given back: the limit must be above it with room"
-            " for the files in use"
+            "without swap private memory cannot be reclaimed: the limit must hold it and the"
+            " files in use"
         ),
         (
-            "fewer cgroups below one limit and fewer mounts: reclaim goes through the shrinkers of"
-            " each pair of them"
+            "fewer cgroups below one limit and fewer mounts: reclaim calls the shrinkers for each"
+            " pair of them"
         ),
     ),
     verify=(
         (
-            "memory.events (max) or memory.failcnt of the cgroup stands still, and the core is out"
-            " of try_charge"
+            "memory.events (max) or memory.failcnt of the cgroup stops rising, and try_charge"
+            " uses no core"
         ),
     ),
     will_not_help=(
@@ -206,7 +206,7 @@ CAUSE = Cause(
             "more memory in the node", "the limit is the cgroup's own; the node has memory to spare"
         ),
         WillNotHelp(
-            "drop_caches", "the cache of a cgroup at its limit is as small as it can be already"
+            "drop_caches", "the cache of a cgroup at its limit is already as small as it can be"
         ),
         WillNotHelp("more CPU for the container", "it would reclaim faster, not less"),
     ),

@@ -60,7 +60,7 @@ def assess(case: Case) -> Assessment | None:
     return found.assessment(
         walked=walked,
         summary=(
-            f"{found.who} reads the whole table of mounts again and again: {held:.0%} of what"
+            f"{found.who} reads the whole mount table again and again: {held:.0%} of what"
             f" {case.place} does{case.beat}"
         ),
         origin=(process_origin(mounter.comm) if mounter else None) or origin_of(found.culprit),
@@ -78,7 +78,7 @@ def _mounter(case: Case) -> TaskShare | None:
 CAUSE = Cause(
     slug="mountinfo-reparse",
     title="the mount table is read again at every change",
-    confirming="the writing of mount lines, and their parsing, in a quarter of the core's samples",
+    confirming="writing and parsing mount lines is a quarter of the core's samples",
     would_confirm=(
         "the lines of /proc/PID/mountinfo of that process, and how often something is mounted"
     ),
@@ -86,10 +86,10 @@ CAUSE = Cause(
     signature=SIGNATURE,
     thresholds=LIMITS,
     fix=(
-        "fewer mounts: one of the parent directory instead of one for each layer, volume or secret",
+        "fewer mounts: one of the parent directory instead of one per layer, volume or secret",
         (
-            "mount in namespaces of their own with private propagation, so that the host's table"
-            " does not change"
+            "mount in separate namespaces with private propagation, so that the host's table does"
+            " not change"
         ),
         (
             "newer systemd (limits how often it reads) and util-linux with statmount and listmount"
@@ -102,6 +102,6 @@ CAUSE = Cause(
             "restarting units or daemon-reexec",
             "the table is as long as before, and is read once more",
         ),
-        WillNotHelp("a faster disk", "the table is made by the kernel in memory, line by line"),
+        WillNotHelp("a faster disk", "the kernel writes the table in memory, line by line"),
     ),
 )

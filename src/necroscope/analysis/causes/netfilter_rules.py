@@ -119,9 +119,7 @@ def _family(case: Case, iptables: Functions) -> str:
 CAUSE = Cause(
     slug="netfilter-rules",
     title="packets walk through long chains of firewall rules, or a tool replaces them",
-    confirming=(
-        "the loop over rules has a third of all that is done with packets and a quarter of the core"
-    ),
+    confirming="the loop over rules takes a third of the packet work and a quarter of the core",
     would_confirm=(
         "the number of rules (iptables-save | wc -l, nft list ruleset | wc -l) in the namespaces of"
         " this node"
@@ -139,19 +137,13 @@ CAUSE = Cause(
         ),
         "remove what is no longer needed: chains of deleted services, block lists that only grow",
     ),
-    verify=(
-        "the loop over rules has only a few per cent of the core at the same number of packets",
-    ),
+    verify=("the loop over rules takes only a few per cent of the core at the same packet rate",),
     will_not_help=(
-        WillNotHelp(
-            "raising the proxy's sync period only", "the packets walk the same chains in between"
-        ),
+        WillNotHelp("only raising the proxy's sync period", "packets still walk the same chains"),
         WillNotHelp(
             "more queues or RPS",
-            "it spreads the walk over more cores, each packet still takes as long",
+            "it spreads the walk over more cores; each packet takes just as long",
         ),
-        WillNotHelp(
-            "a larger backlog or ring", "packets come in faster than they are walked through"
-        ),
+        WillNotHelp("a larger backlog or ring", "packets arrive faster than the rules are walked"),
     ),
 )

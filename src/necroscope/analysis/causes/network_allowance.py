@@ -49,7 +49,7 @@ def assess(case: Case) -> Assessment | None:
         doubt=0.3 if held else 0.0,
         summary=(
             f"{worst.device} held back or dropped {packets:,} packets in {seconds:.0f} s:"
-            f" {worst.counter}, which the cloud decides and not this node"
+            f" {worst.counter}, a limit set by the cloud, not by this node"
         ),
         culprit=Culprit(),
         origin=Origin("device", worst.device),
@@ -69,18 +69,20 @@ def _held(case: Case) -> list[Evidence]:
 CAUSE = Cause(
     slug="network-allowance",
     title="the instance's network allowance is used up",
-    confirming="an allowance counter of the network driver that rises for ten seconds and more",
+    confirming="an allowance counter of the network driver that rises for ten seconds or more",
     would_confirm="`ethtool -S DEV | grep allowance` twice, some seconds apart",
     assess=assess,
     thresholds=LIMITS,
     fix=(
         "a larger instance type, or one whose baseline bandwidth is higher (n and dn types on AWS)",
-        "spread the traffic: who sends most is in `ss -ti` and `nstat`",
-        "conntrack_allowance_exceeded: fewer connections, or reuse them",
+        "spread the traffic: `ss -ti` and `nstat` show what sends most",
+        "conntrack_allowance_exceeded: open fewer connections, or reuse them",
     ),
-    verify=("the `*_allowance_exceeded` counters of `ethtool -S DEV` stand still",),
+    verify=("the `*_allowance_exceeded` counters of `ethtool -S DEV` stop rising",),
     will_not_help=(
-        WillNotHelp("IRQ affinity, more queues, larger rings", "the packets are lost outside"),
+        WillNotHelp(
+            "IRQ affinity, more queues, larger rings", "the packets are lost outside the node"
+        ),
         WillNotHelp("more CPU", "every core has time"),
     ),
 )

@@ -53,9 +53,9 @@ def assess(case: Case) -> Assessment | None:
 
 def _table(case: Case, *, is_full: bool) -> tuple[str, str]:
     if case.events_of(_NEIGHBOUR):
-        return "the table of neighbours is full, and packets to new ones are dropped", "neighbour"
+        return "the neighbour table is full, and packets to new neighbours are dropped", "neighbour"
     if is_full:
-        return "the table of tracked connections is full, and packets are dropped", "nf_conntrack"
+        return "the connection tracking table is full, and packets are dropped", "nf_conntrack"
     raced = "packets of new connections race for their entry in connection tracking"
     return f"{raced}, and one of each pair is dropped", "nf_conntrack"
 
@@ -73,23 +73,23 @@ CAUSE = Cause(
     slug="network-table-drops",
     title="connection tracking or the neighbour table drops packets",
     confirming=(
-        "the kernel's line that a table is full, or connection tracking that counts drops or, for"
-        " four seconds, failed inserts"
+        "the kernel's message that a table is full, or connection tracking's count of drops or,"
+        " for four seconds, of failed inserts"
     ),
     would_confirm="`conntrack -S` (drop, early_drop, insert_failed) twice, some seconds apart",
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "full: raise net.netfilter.nf_conntrack_max, shorten its timeouts, find the opener",
+        "full: raise net.netfilter.nf_conntrack_max, shorten its timeouts, find what opens them",
         "neighbours: raise net.ipv4.neigh.default.gc_thresh1 to gc_thresh3",
         (
             "raced lookups: `options single-request-reopen` in resolv.conf, or a resolver on the"
             " node (NodeLocal DNSCache)"
         ),
     ),
-    verify=("drop, early_drop and insert_failed of `conntrack -S` stand still",),
+    verify=("drop, early_drop and insert_failed of `conntrack -S` stop rising",),
     will_not_help=(
-        WillNotHelp("more CPU or another network driver", "neither a core nor the device is short"),
+        WillNotHelp("more CPU or another network driver", "neither is the bottleneck"),
         WillNotHelp("a larger table against failed inserts", "two packets raced for one entry"),
     ),
 )

@@ -109,7 +109,7 @@ def _device_reason(event: JoinedEvent) -> str | None:
     if event.kind in _OF_THE_DEVICE or str(event.happening.pattern or "").startswith(
         _PATTERNS_OF_THE_DEVICE
     ):
-        return f"{event.kind} is a word of the device, not of a core"
+        return f"{event.kind} blames the device, not a core"
     if fields.get("napi_scheduled") == 0:
         return "the driver says that NAPI was not waiting to run (napi scheduled: 0)"
     counters = fields.get("counters")

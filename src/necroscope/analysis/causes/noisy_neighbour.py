@@ -49,7 +49,8 @@ def assess(case: Case) -> Assessment | None:
     who = ", ".join(queue.programs[:3])
     waited = f"tasks of {victim} ({who}) waited {waited_s:.1f} s in all for core {case.core}"
     fill = (
-        f"tasks of {noisy} had {had:.0%} of core {case.core} meanwhile, those of {victim} {own:.0%}"
+        f"tasks of {noisy} used {had:.0%} of core {case.core} meanwhile, those of {victim}"
+        f" {own:.0%}"
     )
     return Assessment(
         explains=had,
@@ -110,12 +111,12 @@ CAUSE = Cause(
     thresholds=LIMITS,
     fix=(
         "give the victim a larger weight (cpu.weight, requests) or cores of its own (cpuset)",
-        "bound the neighbour: cpu.max, or fewer workers than cores",
+        "limit the neighbour: cpu.max, or fewer workers than cores",
     ),
     verify=("the waits of the victim's cgroup stay short (table `waits`)",),
     will_not_help=(
         WillNotHelp("faster disks or network", "the victim waits for a core"),
-        WillNotHelp("a limit for the victim", "it would only wait more"),
+        WillNotHelp("a limit for the victim", "it would only wait longer"),
     ),
     yields_to=frozenset({"rt-hog", "userspace-hog", "cpu-quota-throttle"}),
 )

@@ -80,7 +80,7 @@ def assess(case: Case) -> Assessment | None:
     is_one = bool(tasks) and tasks[0].pid is not None
     is_one = is_one and tasks[0].share >= case.limits.one_process
     text = f"{faults.now or 0:,.0f} page faults per second, {faults.before or 0:,.0f} before"
-    many = case.evidence("the faults are of many processes", "samples", case.core)
+    many = case.evidence("the faults come from many processes", "samples", case.core)
     kept = case.evidence("what is faulted in is kept: a program that loads its data", "memory")
     return found.assessment(
         summary=(
@@ -135,7 +135,7 @@ CAUSE = Cause(
     ordinary_s=5.0,
     fix=(
         (
-            "allocator: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD up (glibc), decay times up"
+            "allocator: raise M_TRIM_THRESHOLD and M_MMAP_THRESHOLD (glibc) or decay times"
             " (jemalloc), GODEBUG=madvdontneed=0 (Go)"
         ),
         (
@@ -143,14 +143,12 @@ CAUSE = Cause(
             " instead of 512)"
         ),
         "fault in beforehand: MAP_POPULATE, MADV_POPULATE_WRITE (5.14)",
-        "from 6.4 on faults take the lock of the mapping only, not that of the whole address space",
+        "from Linux 6.4 on, faults lock only the mapping, not the whole address space",
     ),
-    verify=(
-        "pgfault of /proc/vmstat is back at what it was, and the core is out of the fault handler",
-    ),
+    verify=("pgfault of /proc/vmstat is back to normal, and the core is out of the fault handler",),
     will_not_help=(
-        WillNotHelp("more threads", "they meet at the lock of the same address space"),
-        WillNotHelp("more memory", "the pages are free; the way to them is what costs"),
+        WillNotHelp("more threads", "they contend for the lock of one address space"),
+        WillNotHelp("more memory", "free pages are there; getting them is what costs"),
     ),
     yields_to=frozenset(
         {

@@ -61,7 +61,7 @@ def assess(case: Case) -> Assessment | None:
         culprit=culprit,
         origin=_origin(case, holder, culprit),
         fix=(
-            (f"have {holder.comm} do its walk over the directory less often, or on a smaller one",)
+            (f"have {holder.comm} walk the directory less often, or keep it smaller",)
             if holder
             else ()
         ),
@@ -82,7 +82,7 @@ def _evidence(case: Case, holder: TaskShare | None) -> list[Evidence]:
     ]
     if holder:
         where = machine.without(SPINS).path(HOLDS)[-1]
-        texts.append(f"{holder.comm} goes through a directory's entries meanwhile, in {where}")
+        texts.append(f"{holder.comm} walks a directory's entries meanwhile, in {where}")
     waits = in_samples(case, SPINS, "waiting for a lock in path lookup")
     return [waits, *(case.evidence(text, "samples") for text in texts)]
 
@@ -91,8 +91,8 @@ def _summary(culprit: Culprit | None, waited: float, holder: TaskShare | None) -
     who = culprit.comm if culprit else "tasks"
     held = f" that {holder.comm} holds" if holder else ""
     return (
-        f"{who} and others meet at one directory entry{held}: {waited:.0%} of the samples only wait"
-        " for its lock"
+        f"{who} and others contend for one directory entry{held}: {waited:.0%} of the samples"
+        " only wait for its lock"
     )
 
 
@@ -107,7 +107,7 @@ CAUSE = Cause(
     slug="path-lookup-contention",
     title="tasks wait for the lock of one directory entry",
     confirming="waits for a lock below path lookup in a sixth of the samples of a core",
-    would_confirm="which path all of them look up (perf trace), and who walks its children",
+    would_confirm="which path they all look up (perf trace), and what walks its children",
     assess=assess,
     thresholds=LIMITS,
     fix=(
@@ -129,6 +129,6 @@ CAUSE = Cause(
             "looking for the hot process in top",
             "each of them only waits; together they hold the cores",
         ),
-        WillNotHelp("more cores", "each more core is one more that waits"),
+        WillNotHelp("more cores", "each extra core is one more that waits"),
     ),
 )

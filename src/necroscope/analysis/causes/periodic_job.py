@@ -60,7 +60,7 @@ def assess(case: Case) -> Assessment | None:
     every = describe_period(period_s)
     texts = (
         f"{len(bursts)} bursts of {comm} on core {case.core}, {every}, {off_s:.2f} s off the beat",
-        f"it has {usual:.0%} of the core in them and {between:.0%} in between",
+        f"it uses {usual:.0%} of the core in them and {between:.0%} in between",
     )
     edit = "RandomizedDelaySec spreads it, a longer period does less"
     return Assessment(
@@ -134,8 +134,8 @@ def _paid(case: Case, comm: str, bursts: list[Episode], period_s: float) -> list
     part = sum(burst.seconds for burst in bursts) / len(bursts) / period_s
     if at_work >= limits.at_work and in_bursts <= limits.made_way * at_work and part >= limits.part:
         text = (
-            f"others have {at_work:.0%} of the core between the bursts and {in_bursts:.0%} in them:"
-            " they make way"
+            f"others get {at_work:.0%} of the core between the bursts and {in_bursts:.0%} in"
+            " them: they make way"
         )
         found.append(case.evidence(text, "samples", case.core))
     return found
@@ -165,7 +165,7 @@ CAUSE = Cause(
     slug="periodic-job",
     title="the same job at a regular interval",
     confirming=(
-        "four bursts exactly on the beat, of one program, which hardly runs in between, and"
+        "four bursts exactly on the beat, by one program that hardly runs in between, and"
         " something that waits for it"
     ),
     would_confirm=(
@@ -188,8 +188,8 @@ CAUSE = Cause(
     verify=("the bursts are gone, or come at random: `necroscope diagnose` finds no period",),
     will_not_help=(
         WillNotHelp(
-            "looking at averages of a minute",
-            "a second in ten is a tenth of one core and looks like nothing",
+            "looking at one-minute averages",
+            "one second in ten is a tenth of a core and looks like nothing",
         ),
     ),
     yields_to=frozenset({"*", "irq-core-collision"}),

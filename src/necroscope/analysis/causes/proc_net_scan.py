@@ -47,14 +47,14 @@ def assess(case: Case) -> Assessment | None:
     return found.assessment(
         walked=walked,
         summary=(
-            f"{found.who} reads the tables of all sockets as text, {found.share:.0%} of what"
-            f" {case.place} does{case.beat}"
+            f"{found.who} reads all socket tables as text, {found.share:.0%} of what {case.place}"
+            f" does{case.beat}"
         ),
         origin=origin_of(found.culprit),
         evidence=[*file_of(case, found.culprit), *numbers],
         fix=(
             (
-                f"let {found.who} ask by netlink (`ss`, inet_diag), which filters in the kernel, or"
+                f"have {found.who} use netlink (`ss`, inet_diag), which filters in the kernel, or"
                 " read /proc/net/sockstat for counts"
             ),
         ),
@@ -63,10 +63,10 @@ def assess(case: Case) -> Assessment | None:
 
 CAUSE = Cause(
     slug="proc-net-scan",
-    title="the tables of all sockets are read as text",
+    title="all socket tables are read as text",
     confirming=(
-        "the walk over sockets has a quarter of the core's samples, below a read of /proc/net/tcp"
-        " or its like"
+        "the walk over sockets is a quarter of the core's samples, below a read of /proc/net/tcp"
+        " or similar"
     ),
     would_confirm="the lines of /proc/net/tcp and the time of one read of it",
     assess=assess,
@@ -74,8 +74,8 @@ CAUSE = Cause(
     fix=(
         "read less often: a count of connections is not needed every few seconds",
         (
-            "find which process holds that many sockets (`ss -s`): connections in TIME_WAIT"
-            " and idle ones are lines of that file too"
+            "find which process holds that many sockets (`ss -s`): idle and TIME_WAIT connections"
+            " are lines of that file too"
         ),
     ),
     verify=(

@@ -55,15 +55,15 @@ def assess(case: Case) -> Assessment | None:
     )
     return found.assessment(
         summary=(
-            f"{found.who} has the kernel sum up cgroup statistics for {found.share:.0%} of what"
-            f" {case.place} does, under one lock"
+            f"{found.who} makes the kernel sum up cgroup statistics under one lock:"
+            f" {found.share:.0%} of what {case.place} does"
         ),
         origin=origin_of(found.culprit),
         evidence=_meetings(case, waited, elsewhere),
         fix=(
             (
-                f"have {found.who} read memory.stat, io.stat and cpu.stat less often, or of fewer"
-                " cgroups"
+                f"have {found.who} read memory.stat, io.stat and cpu.stat less often, or for"
+                " fewer cgroups"
             ),
         ),
         is_confirmed=is_contended,
@@ -73,7 +73,7 @@ def assess(case: Case) -> Assessment | None:
 
 
 def _meetings(case: Case, waited: float, elsewhere: float) -> list[Evidence]:
-    wait = f"{waited:.0%} of the core's samples wait for the lock of it"
+    wait = f"{waited:.0%} of the core's samples wait for its lock"
     found = [case.evidence(wait, "samples", case.core)] if waited else []
     others = f"other cores do the same for {elsewhere:.0%} of what they do"
     return [*found, *([case.evidence(others, "samples")] if elsewhere else [])]
@@ -93,8 +93,8 @@ CAUSE = Cause(
     signature=SIGNATURE,
     thresholds=LIMITS,
     fix=(
-        "one reader for all: agents that each read every cgroup multiply the work",
-        "counters that need no flush: memory.current, memory.events, cpu.pressure",
+        "use one reader for all: agents that each read every cgroup multiply the work",
+        "use counters that need no flush: memory.current, memory.events, cpu.pressure",
         "newer kernels: threshold flushing (5.16 to 6.8), locks by subsystem (6.16)",
     ),
     verify=(
@@ -109,7 +109,7 @@ CAUSE = Cause(
         ),
         WillNotHelp(
             "removing dead cgroups",
-            "these are alive and change; the dead ones have nothing to sum up",
+            "live ones change; dead ones have nothing to sum up",
         ),
     ),
 )

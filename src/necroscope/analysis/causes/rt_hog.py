@@ -130,7 +130,7 @@ CAUSE = Cause(
     slug="rt-hog",
     title="a real-time task keeps its core for itself",
     confirming=(
-        "a real-time policy of the task that has the core, or RT throttling in the log, and"
+        "the task on the core has a real-time policy, or the log shows RT throttling, and"
         " something waits behind it"
     ),
     would_confirm="its scheduling policy (chrt -p PID) and a thread that waits behind it",

@@ -78,7 +78,7 @@ def _summary(convoy: Convoy) -> str:
     who = f"{convoy.holder.comm}[{convoy.holder.pid}]"
     waited = f"{convoy.waiters} waited up to {longest.seconds:.1f} s"
     if longest.channel.kind == UNSERVED:
-        return f"{waited} for {who} to read and answer what it sent{convoy.held_up}"
+        return f"{waited} for an answer from {who}{convoy.held_up}"
     return f"{waited} {longest.channel.words}, until {who} answered{convoy.held_up}"
 
 
@@ -86,26 +86,26 @@ CAUSE = Cause(
     slug="slow-answer",
     title="tasks wait in the kernel until another process answers",
     confirming=(
-        "sleeps in the kernel of a second and more that one program ended by its own system call,"
-        " or for a server that is held up and has not read what was sent to it"
+        "sleeps of a second or more in the kernel that one program's own system call ended, or a"
+        " wait for a server that is held up and has not read what was sent to it"
     ),
-    would_confirm="who ends the waits (table `waits`, columns `by_comm` and `by_stack`)",
+    would_confirm="what ends the waits (table `waits`, columns `by_comm` and `by_stack`)",
     assess=assess,
     yields_to=frozenset({"blocked-io"}),
     thresholds=LIMITS,
     fix=(
         (
-            "see what the process that must answer does meanwhile: /proc/PID/stack, py-spy dump,"
-            " gdb, and its own log"
+            "see what the answering process does meanwhile: /proc/PID/stack, py-spy dump, gdb,"
+            " and its own log"
         ),
         (
-            "keep it out of the way of programs that must not wait: fewer mounts or files that it"
-            " serves or permits, more threads that answer, a limit of time"
+            "keep it from delaying programs that must not wait: fewer mounts or files to serve or"
+            " permit, more threads to answer, a time limit"
         ),
     ),
     verify=("no more long waits that this process ends are recorded (table `waits`)",),
     will_not_help=(
         WillNotHelp("a faster disk", "the sleeps ended when a process answered, not a device"),
-        WillNotHelp("restarting those who wait", "they ask the same process again"),
+        WillNotHelp("restarting the waiting tasks", "they ask the same process again"),
     ),
 )

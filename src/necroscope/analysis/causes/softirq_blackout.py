@@ -198,13 +198,13 @@ CAUSE = Cause(
     will_not_help=(
         WillNotHelp(
             "a higher priority for ksoftirqd",
-            "softirqs are switched off, not outrun: the thread cannot run them either",
+            "softirqs are disabled, not outrun; the thread cannot run them either",
         ),
         WillNotHelp(
             "a larger receive ring or backlog",
-            "it hides milliseconds, the wait is a hundred times that",
+            "it hides milliseconds; the wait is a hundred times that",
         ),
-        WillNotHelp("more network queues", "those that are polled on this core wait all the same"),
+        WillNotHelp("more network queues", "those polled on this core still wait"),
     ),
     yields_to=frozenset({"*", "irq-core-collision"}),
 )

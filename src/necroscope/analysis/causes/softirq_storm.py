@@ -107,7 +107,7 @@ def _against(case: Case, own_per_s: float) -> tuple[list[Evidence], float]:
     others = _most_elsewhere(case)
     if others is not None and others >= case.limits.as_many * own_per_s:
         text = (
-            f"another core took {others:,.0f} packets/s meanwhile: not only one queue has this many"
+            f"another core took {others:,.0f} packets/s meanwhile: more than one queue is this busy"
         )
         return [case.evidence(text, "softnet")], 0.2
     return [], 0.0
@@ -154,15 +154,15 @@ CAUSE = Cause(
     ),
     verify=(
         (
-            "dropped and time_squeeze of /proc/net/softnet_stat stand still, and the core has idle"
-            " time"
+            "dropped and time_squeeze of /proc/net/softnet_stat stop rising, and the core has"
+            " idle time"
         ),
     ),
     will_not_help=(
         WillNotHelp("irqbalance alone", "one queue is one interrupt: it can be moved, not divided"),
         WillNotHelp(
             "a longer backlog (netdev_max_backlog)",
-            "a longer queue before a core that is too slow only waits longer",
+            "packets only wait longer for a core that is too slow",
         ),
         WillNotHelp("a higher priority for ksoftirqd", "the core has no time left to give"),
     ),

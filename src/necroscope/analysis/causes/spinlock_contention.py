@@ -70,7 +70,7 @@ def assess(case: Case) -> Assessment | None:
 
 def _holder(case: Case, wanted_for: str) -> list[Evidence]:
     found = holders(case.samples.machine, wanted_for)[:1]
-    text = f"is in {wanted_for} without waiting most often: it has the lock"
+    text = f"is most often in {wanted_for} without waiting: it has the lock"
     return [case.evidence(f"{holder.comm} {text}", "samples") for holder in found]
 
 
@@ -81,23 +81,24 @@ CAUSE = Cause(
         "waits for a spin lock in a fifth of the core's samples, most of them below one function"
     ),
     would_confirm=(
-        "which lock it is, and who holds it how long: perf lock contention -ab (5.19 and later)"
+        "which lock it is, and how long each task holds it: perf lock contention -ab (5.19 and"
+        " later)"
     ),
     assess=assess,
     signature=SIGNATURE,
     thresholds=LIMITS,
     fix=(
-        "share less: a file, queue or table for each worker instead of one for all",
+        "share less: one file, queue or table per worker instead of one for all",
         "shorten what is done under the lock: fewer entries in the list that is walked there",
-        "fewer threads at once: throughput rises when they do not meet",
+        "fewer threads at once: throughput rises when they do not contend",
     ),
     verify=("the slow path is gone from the profile, and the same work takes less system time",),
     will_not_help=(
         WillNotHelp(
-            "naming the spin function as the cause",
+            "blaming the spin function",
             "it is where tasks wait, whatever they wait for",
         ),
-        WillNotHelp("more cores", "one more core is one more that spins"),
+        WillNotHelp("more cores", "each extra core is one more that spins"),
     ),
     # All that know which lock it is; what only suffers from it (softirq-blackout) has to yield to
     # this one.

@@ -40,8 +40,8 @@ def assess(case: Case) -> Assessment | None:
         evidence=[*convoy.evidence(case), *suffering(case)],
         against=() if is_held_up else (own_will,),
         summary=(
-            f"{convoy.waiters} waited up to {longest.seconds:.1f} s at a full pipe or socket"
-            f" that {whose} should read{convoy.held_up}"
+            f"{convoy.waiters} waited up to {longest.seconds:.1f} s at a full pipe or socket for"
+            f" its reader {whose}{convoy.held_up}"
         ),
         culprit=culprit,
         origin=convoy.origin(case.node),
@@ -51,24 +51,26 @@ def assess(case: Case) -> Assessment | None:
 
 CAUSE = Cause(
     slug="stalled-reader",
-    title="a program stands at a full pipe or socket whose reader is held up",
+    title="a program is blocked on a full pipe or socket whose reader is held up",
     confirming=(
-        "a wait of two seconds and more in write(2) or send(2), the process that has the other end,"
-        " and that one's own wait or stop meanwhile"
+        "a wait of two seconds or more in write(2) or send(2), the process at the other end, and"
+        " that process's own wait or stop"
     ),
-    would_confirm="who has the other end: lsof +E -p PID, and where it is: /proc/PID/stack",
+    would_confirm=(
+        "which process has the other end: lsof +E -p PID, and where it is: /proc/PID/stack"
+    ),
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "let the reader go on, or restart it: its exit ends the wait (EPIPE)",
+        "let the reader continue, or restart it: its exit ends the wait (EPIPE)",
         (
-            "write without waiting (O_NONBLOCK, a buffer with a bound) where a log must not stop"
-            " the program"
+            "write without blocking (O_NONBLOCK, a bounded buffer) where a log must not stop the"
+            " program"
         ),
     ),
     verify=("no more long waits of kind `unread` are recorded (table `waits`)",),
     will_not_help=(
-        WillNotHelp("more cores for the writer", "it does not want one"),
-        WillNotHelp("a larger pipe", "it is full a moment later"),
+        WillNotHelp("more cores for the writer", "it is not waiting for one"),
+        WillNotHelp("a larger pipe", "it fills up a moment later"),
     ),
 )

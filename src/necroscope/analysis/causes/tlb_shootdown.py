@@ -94,7 +94,7 @@ CAUSE = Cause(
             " the cores it runs on"
         ),
         (
-            "NUMA balancing off (kernel.numa_balancing=0) where the flushes come from its page"
+            "turn NUMA balancing off (kernel.numa_balancing=0) if the flushes come from its page"
             " migrations"
         ),
     ),
@@ -102,8 +102,8 @@ CAUSE = Cause(
     will_not_help=(
         WillNotHelp(
             "pinning the thread that suffers",
-            "as long as its process runs on several cores each of them is interrupted",
+            "while its process runs on several cores, each of them is interrupted",
         ),
-        WillNotHelp("moving device interrupts", "these are sent from core to core"),
+        WillNotHelp("moving device interrupts", "these interrupts go from core to core"),
     ),
 )

@@ -93,7 +93,7 @@ def _starved(case: Case) -> list[Evidence]:
     comm = waits[0].task.comm
     text = (
         f"a fair scheduler gives each task its turn within milliseconds: {comm} weighs far less"
-        " than what had the core, by cpu.shares or cpu.weight of a cgroup, or by nice"
+        " than what ran on the core, by cpu.shares or cpu.weight of a cgroup, or by nice"
     )
     return [case.evidence(text, "waits", case.core)]
 
@@ -154,7 +154,7 @@ def _of_a_wait(case: Case) -> Assessment:
         summary=f"{longest.words()}{others}; no known mechanism explains it",
         fix=(
             *((LIMIT_OF_IO,) if any(wait.channel.kind == DEVICE for wait in waits) else ()),
-            f"look at all waits of it: necroscope flame DIR --waits {_window(case)}",
+            f"look at all of its waits: necroscope flame DIR --waits {_window(case)}",
             f"all waits of that program: necroscope diagnose DIR --victim {task.pid}",
         ),
     )
@@ -183,7 +183,7 @@ def _about_the_wait(wait: TaskWait) -> list[str]:
         woken = " < ".join(wait.by_stack[:4])
         texts.append(f"{wait.by.comm}[{wait.by.tid}] ended it, through {woken}")
     elif not wait.is_open:
-        texts.append("an interrupt or a timer ended it, no task")
+        texts.append("an interrupt or a timer ended it, not a task")
     return texts
 
 
@@ -209,7 +209,7 @@ def _who_ran(case: Case) -> str:
     named = ", ".join(f"{comm} {share:.0%}" for comm, share in ran if share >= _NOTICED)
     idle = case.counters.machine_share("idle")
     rest = f"; the cores were {idle:.0%} idle" if idle is not None else ""
-    return f"of the time of {cores} cores meanwhile: {named or 'no task had 1 %'}{rest}"
+    return f"of the time of {cores} cores meanwhile: {named or 'no task used 1 %'}{rest}"
 
 
 def _how(case: Case) -> str:
@@ -217,7 +217,7 @@ def _how(case: Case) -> str:
 
 
 def _look(case: Case) -> tuple[str, ...]:
-    return (f"look at the flame graph of it: necroscope flame DIR {_window(case)}",)
+    return (f"look at its flame graph: necroscope flame DIR {_window(case)}",)
 
 
 def _window(case: Case) -> str:
@@ -278,5 +278,5 @@ CAUSE = Cause(
     confirming="none: a cause is never guessed",
     assess=assess,
     fix=("keep the recorder running: the next occurrence, and the time before it, will show more",),
-    verify=("the episode does not come again",),
+    verify=("the episode does not recur",),
 )

@@ -112,7 +112,7 @@ def _lower_rank(case: Case, convoy: Convoy) -> str:
     if policy not in _BACKGROUND and (policy not in ORDINARY or nice <= convoy.longest.priority):
         return ""
     own = policy if policy in _BACKGROUND else f"nice {nice}"
-    return f", which had no core: it runs as {own}, below those who wait for it"
+    return f", which had no core: it runs as {own}, below the tasks that wait for it"
 
 
 def _who_waited(convoy: Convoy) -> str:
@@ -145,7 +145,7 @@ def _name(holder: Waiter, program: str) -> str:
 def _look_inside(pid: int) -> str:
     return (
         f"gdb -p {pid} --batch -ex 'thread apply all bt'  # while it is slow, to see what the"
-        f" holder does; stops it for a moment (of Python: py-spy dump --pid {pid})"
+        f" holder does; stops it for a moment (for Python: py-spy dump --pid {pid})"
     )
 
 
@@ -153,16 +153,19 @@ CAUSE = Cause(
     slug="user-lock-convoy",
     title="threads or processes of one program queue for a lock of that program",
     confirming=(
-        "waits of two threads and more in futex(2) for one lock that is held, or of processes for a"
-        " semaphore that they hand on, a second and more in all, and the task that gave it back"
+        "waits of two or more threads in futex(2) for one held lock, or of processes for a"
+        " semaphore that they hand on, a second or more in all, and the task that released it"
     ),
     would_confirm="a profile of waits with the program's own stacks (gdb, py-spy dump)",
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "hold the lock for less: move slow work (I/O, allocation, logging) out of the section",
+        (
+            "hold the lock for less time: move slow work (I/O, allocation, logging) out of the"
+            " section"
+        ),
         "split the lock, or give each thread its own part",
-        "take no lock that others need in a thread of lower priority (idle, batch, nice)",
+        "in a thread of lower priority (idle, batch, nice), take no lock that others need",
     ),
     verify=(
         "no more waits of kind `futex` or `semaphore` of that program are recorded (table `waits`)",

@@ -56,7 +56,7 @@ def assess(case: Case) -> Assessment | None:
         against=against,
         doubt=doubt,
         summary=(
-            f"{hog.comm} computes on core {case.core} without end ({user:.0%} user for"
+            f"{hog.comm} computes on core {case.core} without a pause ({user:.0%} user for"
             f" {case.seconds:.0f} s){_describe_idle_cores(case)}"
         ),
         culprit=culprit,
@@ -74,7 +74,7 @@ def _evidence(
     case: Case, hog: TaskShare, user: float, is_bound: bool, waited: float
 ) -> list[Evidence]:
     mode = f"core {case.core} was {user:.0%} in user mode, nearly all of it in {hog.comm}"
-    bound = case.evidence(f"{hog.comm} may run on core {case.core} only", "tasks", case.core)
+    bound = case.evidence(f"{hog.comm} may run only on core {case.core}", "tasks", case.core)
     wait = f"other tasks waited for a core {min(1.0, waited):.0%} of the time"
     return [
         case.evidence(mode, "samples", case.core),
@@ -139,7 +139,7 @@ def _against(
     if described is not None and described["policy"] in REAL_TIME:
         return [
             case.evidence(
-                f"its policy is {described['policy']}: it does not share the core by class",
+                f"its policy is {described['policy']}, which does not share the core",
                 "tasks",
                 case.core,
             )
@@ -157,10 +157,10 @@ def _against(
 
 CAUSE = Cause(
     slug="userspace-hog",
-    title="one thread computes without end on the one core it is bound to",
+    title="one thread computes without a pause on the one core it is bound to",
     confirming=(
-        "one thread has the core in user mode, and something waits behind it: a softirq's thread,"
-        " or, if it is bound, other tasks (CPU pressure) while other cores have room"
+        "one thread keeps the core in user mode, and something waits behind it: a softirq's"
+        " thread, or, if it is bound, other tasks (CPU pressure) while other cores have room"
     ),
     would_confirm=(
         "something that waits behind it: the run delay of a thread of that core, or CPU"

@@ -45,8 +45,8 @@ def assess(case: Case) -> Assessment | None:
             *suffering(case),
         ],
         summary=(
-            f"the hypervisor took {steal:.0%} of {place} away for {case.seconds:.0f} s; nothing in"
-            " this machine did it"
+            f"the hypervisor took {steal:.0%} of {place} away for {case.seconds:.0f} s; nothing"
+            " in this machine caused it"
         ),
         culprit=Culprit(),
         origin=Origin("host", "hypervisor"),
@@ -65,7 +65,7 @@ CAUSE = Cause(
             "move the machine to another host (stop and start it), or to an instance type with"
             " cores of its own"
         ),
-        "on burstable instances: look whether the CPU credits are used up",
+        "on burstable instances: check whether the CPU credits are used up",
     ),
     verify=("the steal column of `mpstat -P ALL 1` stays near zero",),
     will_not_help=(

@@ -73,8 +73,8 @@ def assess(case: Case) -> Assessment | None:
         evidence=[*_evidence(case, victims, writer, pauses, written), *suffering(case)],
         against=() if is_felt else (case.evidence(unknown, "waits"),),
         summary=(
-            f"{longest.task.comm} waited up to {longest.seconds:.1f} s until pages were written,"
-            f" while {whose} wrote faster than its disk takes"
+            f"{longest.task.comm} waited up to {longest.seconds:.1f} s for pages to be written,"
+            f" while {whose} wrote faster than its disk can"
         ),
         culprit=culprit,
         origin=_origin(culprit, victims),
@@ -93,15 +93,15 @@ def _evidence(
     total_s = sum(wait.seconds for wait in victims)
     found = [case.evidence(f"{names} waited {total_s:.1f} s in all: {longest.words()}", "waits")]
     if writer is not None and pauses[writer]:
-        text = f"{writer.comm}[{writer.pid}] was paused for the pages that it made dirty"
+        text = f"{writer.comm}[{writer.pid}] was throttled for the pages it dirtied"
         found.append(case.evidence(text, "waits"))
     elif writer is not None:
-        text = f"{writer.comm}[{writer.pid}] was sampled most of those that write into files"
+        text = f"{writer.comm}[{writer.pid}] was sampled most of all tasks that write files"
         found.append(case.evidence(text, "samples"))
     if written is not None:
         text = (
             f"{written / 1e6:,.0f} MB of pages were written to disks while {longest.task.comm}"
-            " waited, and pages were on their way all the time"
+            " waited, and writes were in flight all the time"
         )
         found.append(case.evidence(text, "memory", span=longest.span))
     return found
@@ -151,17 +151,20 @@ def _culprit(case: Case, writer: Waiter | None) -> Culprit | None:
 
 CAUSE = Cause(
     slug="writeback-stall",
-    title="tasks wait until pages that others made dirty are written",
+    title="tasks wait for pages that others dirtied to be written",
     confirming=(
-        "waits in sync(2) or balance_dirty_pages, a second and more, or in fsync(2), five seconds"
-        " and more, while pages are written, of a task that is not the one that writes most"
+        "while pages are written, a task that does not write most waits a second or more in"
+        " sync(2) or balance_dirty_pages, or five seconds or more in fsync(2)"
     ),
-    would_confirm="who writes (table `waits`, balance_dirty_pages; iotop -o)",
+    would_confirm="what writes (table `waits`, balance_dirty_pages; iotop -o)",
     assess=assess,
     thresholds=LIMITS,
     fix=(
-        "bound the writer: io.max or io.weight of its cgroup, or let it write in smaller pieces",
-        "lower vm.dirty_bytes and vm.dirty_background_bytes, so that less waits to be written",
+        "limit the writer: io.max or io.weight of its cgroup, or let it write in smaller pieces",
+        (
+            "lower vm.dirty_bytes and vm.dirty_background_bytes, so that fewer pages wait to be"
+            " written"
+        ),
     ),
     verify=("fsync and sync of the victim take milliseconds again (table `waits`)",),
     will_not_help=(

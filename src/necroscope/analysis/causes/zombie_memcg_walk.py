@@ -159,7 +159,7 @@ def _fix(node: Node, made_by: Producer) -> tuple[str, ...]:
                 " leaves a dead cgroup"
             ),
         )
-    return (f"find what makes cgroups below {name}, and stop that: each leaves a dead one behind",)
+    return (f"find what makes cgroups below {name}, and stop it: each leaves a dead one behind",)
 
 
 def _restarts(node: Node, unit: str) -> bool:
@@ -174,7 +174,7 @@ CAUSE = Cause(
     slug="zombie-memcg-walk",
     title="dead memory cgroups are walked one by one",
     confirming=(
-        "the walk over memory cgroups in the core's samples, and a thousand of them dead or more,"
+        "the walk over memory cgroups in the core's samples, and a thousand or more of them dead,"
         " more than are alive"
     ),
     would_confirm=(
@@ -185,8 +185,8 @@ CAUSE = Cause(
     thresholds=LIMITS,
     fix=(
         (
-            "purge the dead cgroups without a reboot, by what pins them: necroscope treat purge"
-            " (shows it; --yes does it)"
+            "purge the dead cgroups without a reboot: necroscope treat purge (shows the plan;"
+            " --yes runs it)"
         ),
         (
             "if that is not possible: sync; echo 1 > /proc/sys/vm/drop_caches, on a core without"
@@ -194,7 +194,7 @@ CAUSE = Cause(
         ),
         (
             "the risk of drop_caches: the whole node has a cold cache and a burst of I/O, and the"
-            " kernel walks all of them once more"
+            " kernel walks all dead cgroups again"
         ),
         "if tmpfs or shared memory files pin them, delete those files: reclaim does not free them",
         "if that is not enough, drain the node and reboot it",
@@ -226,7 +226,7 @@ CAUSE = Cause(
             "restarting the reader", "the dead cgroups stay, and the next read walks them again"
         ),
         WillNotHelp(
-            "a larger receive ring", "it holds milliseconds of packets, the walk takes seconds"
+            "a larger receive ring", "it holds milliseconds of packets; the walk takes seconds"
         ),
     ),
 )

@@ -278,7 +278,7 @@ def test_a_file_server_that_the_log_calls_silent_is_named_without_any_pressure()
     assert incident.verdict.origin == Origin("host", "10.100.0.60")
     assert (
         incident.verdict.summary
-        == "the NFS server 10.100.0.60 does not answer, and tasks that touch its files wait"
+        == "NFS server 10.100.0.60 does not answer, and tasks that use its files wait"
     )
     texts = [item.text for item in incident.verdict.evidence]
     assert texts[0] == "nfs: server 10.100.0.60 not responding, still trying"

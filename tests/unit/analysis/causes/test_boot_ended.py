@@ -42,7 +42,7 @@ def test_a_panic_is_named_with_its_reason_as_one_incident() -> None:
 def test_what_held_a_core_in_the_last_seconds_is_evidence() -> None:
     [incident] = of_the_end(panicked(drawn_node(HELD_TO_THE_END), "softlockup: hung tasks"))
     assert any("core 1" in item.text for item in incident.verdict.evidence)
-    assert any("named" in text or "name what held" in text for text in incident.verdict.fix)
+    assert any("named" in text or "for what held" in text for text in incident.verdict.fix)
 
 
 def test_without_words_the_cause_is_not_claimed() -> None:

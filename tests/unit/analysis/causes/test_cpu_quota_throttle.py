@@ -29,7 +29,7 @@ def test_a_throttled_cgroup_is_named_while_cores_idle() -> None:
     assert (incident.verdict.origin.kind, incident.verdict.origin.name) == ("cgroup", POD)
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "api-server"
-    assert incident.verdict.summary.startswith(f"api-server in {POD} waits for its own CPU quota")
+    assert incident.verdict.summary.startswith(f"api-server in {POD} is throttled by its CPU quota")
     assert any("idle" in item.text for item in incident.verdict.evidence)
 
 

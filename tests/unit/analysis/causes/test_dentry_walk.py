@@ -64,7 +64,7 @@ def test_the_pages_of_a_large_deleted_file_are_no_names() -> None:
 
 
 def test_names_of_files_that_exist_are_not_said_to_be_of_failed_lookups() -> None:
-    asked = "from asking for names that do not exist"
+    asked = "looking up names that do not exist"
     assert asked in diagnose(remembered(3_000_000, 400_000)).incidents[0].verdict.fix[0]
     node = drawn_node(WALK).every_second(
         "memory", range(1, 17), dentries=3_000_000, dentries_negative=10_000

@@ -65,7 +65,7 @@ def test_the_chain_leads_from_the_lock_over_a_socket_to_who_is_stopped() -> None
     text = " / ".join(evidence.text for evidence in verdict.evidence)
     assert "installer[80] waited 7.00 s to read from a pipe or socket" in text
     assert "whose other end is backend[90]" in text
-    assert "backend[90] stood still for 8.00 s, stopped by a signal" in text
+    assert "backend[90] did not run for 8.00 s, stopped by a signal" in text
 
 
 def test_the_child_that_the_holder_waits_for_is_what_to_act_on() -> None:
@@ -92,7 +92,7 @@ def test_who_stands_behind_another_lock_meanwhile_is_told() -> None:
     (incident,) = diagnose(node).incidents
     assert "agent[50]" in incident.verdict.summary
     texts = [one.text for one in incident.verdict.evidence]
-    assert "behind another lock cron waited up to 5.0 s, which rotate[91] had" in texts
+    assert "cron waited up to 5.0 s for another lock, which rotate[91] held" in texts
 
 
 def test_a_server_that_was_never_asked_is_not_blamed_for_the_silence() -> None:

@@ -26,7 +26,7 @@ def test_on_the_watchers_core_the_watcher_reads_and_the_writer_makes() -> None:
     picture = "\n".join(line for line in EVENTS.splitlines() if "e: user" not in line)
     incidents = diagnose(drawn_node(picture)).incidents
     summaries = {one.core: one.verdict.summary for one in incidents}
-    assert summaries[min(summaries)].startswith("shipper reads events of files that logger makes")
+    assert summaries[min(summaries)].startswith("shipper reads file events that logger causes")
 
 
 def test_a_writer_that_nobody_watches_is_not_named() -> None:

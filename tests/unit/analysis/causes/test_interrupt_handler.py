@@ -87,7 +87,7 @@ def test_a_few_packets_that_fill_a_core_are_slow_and_not_a_storm(path: str, hand
     assert verdict.cause == "interrupt-handler"
     assert verdict.walked is not None
     assert verdict.walked.function == handler
-    assert any("us for each; 10 us is usual" in item.text for item in verdict.evidence)
+    assert any("us each; 10 us is usual" in item.text for item in verdict.evidence)
 
 
 def test_many_packets_that_fill_a_core_are_a_storm() -> None:

@@ -89,7 +89,7 @@ def test_where_the_lock_it_waited_for_is_known_the_lock_is_the_cause() -> None:
         wait(node, 10, 3.0, "raylet", pid, **rest)
     verdict = only(late(node, 10, 3.0)).verdict
     assert verdict.cause == "kernel-lock-convoy"
-    assert any("keeps a rhythm" in evidence.text for evidence in verdict.evidence)
+    assert any("with a steady rhythm" in evidence.text for evidence in verdict.evidence)
 
 
 def test_a_writer_has_the_rhythm_of_its_reader_and_is_not_late() -> None:

@@ -115,7 +115,7 @@ def test_tasks_that_the_limit_killed_are_evidence() -> None:
     )
     (incident,) = diagnose(node).incidents
     texts = [item.text for item in incident.verdict.evidence]
-    assert "the limit of /pods/a ended 3 of its tasks (OOM)" in texts
+    assert "the limit of /pods/a killed 3 of its tasks (OOM)" in texts
 
 
 IDLE = """

@@ -93,9 +93,7 @@ def test_a_server_that_is_stopped_with_a_question_unread_is_named() -> None:
     (incident,) = diagnose(asked()).incidents
     verdict = incident.verdict
     assert verdict.cause == "slow-answer"
-    assert verdict.summary.startswith(
-        "client waited up to 8.0 s for server[80] to read and answer what it sent"
-    )
+    assert verdict.summary.startswith("client waited up to 8.0 s for an answer from server[80]")
     assert verdict.culprit is not None
     assert verdict.culprit.comm == "server"
     assert "kill -CONT 80" in verdict.fix[0]
@@ -118,7 +116,7 @@ def test_the_tracer_of_a_server_that_is_stopped_is_named() -> None:
     stop = {"kind": "stopped", "stack": "ptrace_stop;get_signal", "is_open": True}
     (incident,) = diagnose(asked(7.0, **stop, **by("gdb", 99))).incidents
     assert incident.verdict.summary.endswith("which was stopped by its tracer gdb[99]")
-    assert incident.verdict.fix[0].startswith("end what traces it, gdb (pid 99)")
+    assert incident.verdict.fix[0].startswith("end its tracer, gdb (pid 99)")
 
 
 def test_a_server_in_a_frozen_cgroup_is_not_woken_by_a_signal() -> None:

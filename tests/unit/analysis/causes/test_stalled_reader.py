@@ -33,7 +33,7 @@ def test_the_chain_is_followed_beyond_the_reader() -> None:
     lock = {"kind": "file_lock", "stack": "locks_lock_inode_wait;__do_sys_flock", "is_open": True}
     wait(node, 9.8, 8.2, "shipper", 80, **lock, **by("rotate", 90, stack="hrtimer_nanosleep"))
     (incident,) = [i for i in diagnose(node).incidents if i.verdict.cause == "stalled-reader"]
-    assert "for a lock on a file" in incident.verdict.summary
+    assert "for a file lock" in incident.verdict.summary
     assert incident.verdict.origin is not None
     assert incident.verdict.origin.name == "rotate"
 

@@ -109,7 +109,7 @@ def test_who_was_stopped_while_a_task_stood_is_told_and_nobody_is_accused() -> N
     verdict = incident.verdict
     assert verdict.cause == "unknown"
     assert verdict.origin is None
-    assert any("meanwhile daemon[80] stood still" in item.text for item in verdict.evidence)
+    assert any("meanwhile daemon[80] did not run" in item.text for item in verdict.evidence)
 
 
 def test_the_same_unexplained_wait_again_and_again_is_an_incident() -> None:

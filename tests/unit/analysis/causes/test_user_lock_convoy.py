@@ -49,7 +49,7 @@ def test_a_sleep_that_is_not_recorded_is_not_denied() -> None:
     """A holder in nanosleep(2) or read(2) leaves no row in `waits`."""
     (incident,) = diagnose(threads()).incidents
     texts = [item.text for item in incident.verdict.evidence]
-    assert any("slept for a timer, socket or pipe, which is not recorded" in text for text in texts)
+    assert any("slept on a timer, socket or pipe (not recorded)" in text for text in texts)
 
 
 def test_a_holder_with_the_name_of_its_program_is_called_by_its_number() -> None:
@@ -176,7 +176,7 @@ def test_a_process_that_sleeps_with_a_semaphore_that_others_hand_on_is_named() -
         "3 processes of worker waited up to 6.2 s for a semaphore that worker[90] held"
     )
     texts = [item.text for item in verdict.evidence]
-    assert any("worker[90] slept 4.50 s by its own will" in text for text in texts)
+    assert any("worker[90] slept 4.50 s voluntarily" in text for text in texts)
 
 
 def test_a_process_that_computes_with_a_semaphore_is_named() -> None:
@@ -240,7 +240,7 @@ def test_a_holder_that_runs_below_those_who_wait_is_an_inversion_of_priorities()
     (verdict,) = [one for one in verdicts if one.cause == "user-lock-convoy"]
     assert verdict.confidence > 0.9
     assert verdict.summary.endswith(
-        "that sweeper held, which had no core: it runs as idle, below those who wait for it"
+        "that sweeper held, which had no core: it runs as idle, below the tasks that wait for it"
     )
     nice = [i.verdict.summary for i in diagnose(inverted("other", 19)).incidents]
     assert any("it runs as nice 19" in summary for summary in nice)

@@ -30,7 +30,7 @@ def test_the_writer_and_who_waits_for_its_pages_are_named() -> None:
     assert incident.verdict.culprit is not None
     assert incident.verdict.culprit.comm == "backup"
     assert "etcd waited up to 3.0 s" in incident.verdict.summary
-    assert "while backup wrote faster than its disk takes" in incident.verdict.summary
+    assert "while backup wrote faster than its disk can" in incident.verdict.summary
 
 
 def test_a_sync_of_one_file_waits_for_its_own_pages() -> None:
