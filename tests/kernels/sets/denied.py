@@ -82,7 +82,8 @@ def verify(out: Path) -> None:
         tracefs.gap_tables == {"cgroup_ledger"} | WITHOUT_ADMIN,
         f"absent tracefs costs the ledger only: {tracefs.gaps}",
     )
-    check({"softirq_delay", "waits"} <= tracefs.tables, "BPF does without tracefs")
+    # On a quick host no task of a quiet guest waits for as long as a row of `waits` takes.
+    check({"softirq_delay", "run_delay"} <= tracefs.tables, "BPF does without tracefs")
     if (out / "perf").exists():
         causes = GuestRecording(out / "perf").causes("samples")
         check(
