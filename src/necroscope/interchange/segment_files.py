@@ -1,7 +1,7 @@
 """Where the tables of an imported segment are written: sealed, as a recording keeps them, or in a
 journal, for a window that is asked for once and thrown away.
 
-A journal needs no Arrow, which takes longer to load than five seconds of a capture take to import.
+A journal needs no Arrow, whose loading is much of what a few seconds of a capture take to import.
 """
 
 import contextlib

@@ -48,7 +48,7 @@ class ClockWatch(Source):
 
     def read(self, now: Moment) -> Reading:
         is_anchor_due = now.monotonic_ns >= self._anchor_due_ns
-        # The log's clock drifts by microseconds in a minute, and costs a perf event to read.
+        # The log's clock drifts over weeks, and costs a perf event to read.
         clocks, found = self._clock.read(with_log_clock=is_anchor_due), Reading()
         slept_ns = self._slept_ns(clocks)
         if slept_ns > NS_PER_S and not is_anchor_due:

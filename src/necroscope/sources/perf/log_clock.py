@@ -5,7 +5,7 @@ CLOCK_MONOTONIC over weeks. A perf event without a clock id stamps its records w
 we rename ourselves to our own name and read the time of the COMM record.
 
 The event is one of a core and not of our task, and there for that moment only: while any task has
-an event, the kernel calls perf at every context switch of the whole machine, 25 ns each.
+an event, the kernel calls perf at every context switch of the whole machine.
 """
 
 import ctypes
